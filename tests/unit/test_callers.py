@@ -86,7 +86,6 @@ CONTEXT_LIES = {
 # Ways to write the other queue's path, or an operator's.
 EVASIONS = [
     f"/queues/{OTHER}/jobs",
-    f"/queues/{OTHER}",
     f"/queues/{OWN}/pause",
     f"/queues/{OWN}/PAUSE",
     f"/queues/{OWN}/%70ause",

@@ -145,8 +145,8 @@ def function(api_server, monkeypatch):
         yield api
 
 
-def typed(*args, stdin=None):
-    return CliRunner().invoke(app, list(args), input=stdin)
+def typed(*args, stdin=None, **environment):
+    return CliRunner().invoke(app, list(args), input=stdin, env=environment)
 
 
 @pytest.mark.parametrize(("kind", "steps"), list(blocks()))
@@ -189,10 +189,8 @@ def run_step(step, dead, api_server, monkeypatch):
     api_server.script = [Reply(status=int(each[:3]), body=each[4:].encode()) for each in step.lines["<"]]
     # A worker's deployment is in its code.
     options = [] if environment or "worker" in args else ["--url", api_server.url]
-    with monkeypatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value.replace("http://api", api_server.url))
-        result = typed(*options, *args, stdin="".join(f"{line}\n" for line in step.lines["|"]))
+    variables = {name: value.replace("http://api", api_server.url) for name, value in environment.items()}
+    result = typed(*options, *args, stdin="".join(f"{line}\n" for line in step.lines["|"]), **variables)
     check(step.lines["!"], result.stderr.replace(api_server.url, "http://api"), step.command)
     check(step.lines[""], result.stdout.replace(api_server.url, "http://api"), step.command)
     if step.lines[">"]:
@@ -221,23 +219,20 @@ def test_help_has_an_example(name):
     assert typed(*name.split(), "-h").stdout == result.stdout
 
 
-def completed(words, monkeypatch):
+def completed(words):
     """Return what bash would offer for the last of these words."""
-    monkeypatch.setenv("_DUELINE_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", words)
-    monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
-    result = typed()
+    result = typed(_DUELINE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
     return result.stdout.split(), result.stderr
 
 
-def test_shell_completes_commands_and_names_of_queues(api_server, monkeypatch):
-    assert completed("dueline res", monkeypatch) == (["reschedule", "resume", "restore"], "")
+def test_shell_completes_commands_and_names_of_queues(api_server):
+    assert completed("dueline res") == (["reschedule", "resume", "restore"], "")
     queues = [{"queue": name, **a_queue().to_json()} for name in ("emails", "events", "invoices")]
     api_server.queues_reply = json_reply({"queues": queues})
     for command in ("pause", "queues", "dead", "schedules list"):
-        assert completed(f"dueline --url {api_server.url} {command} e", monkeypatch) == (["emails", "events"], "")
+        assert completed(f"dueline --url {api_server.url} {command} e") == (["emails", "events"], "")
     api_server.queues_reply = problem_reply(403, "forbidden")
-    assert completed(f"dueline --url {api_server.url} pause e", monkeypatch) == ([], "")
+    assert completed(f"dueline --url {api_server.url} pause e") == ([], "")
 
 
 @pytest.mark.parametrize(
@@ -257,26 +252,26 @@ def test_times_may_be_spans(api_server, monkeypatch, command, sent):
     assert [each for each in sent if each not in f"{request.path} {request.body.decode()}"] == []
 
 
+def an_overview(**fields):
+    usual = dict.fromkeys(["scheduled", "waiting", "in_flight", "delayed", "dead"], 0)
+    usual |= {"more_scheduled": False, "next_due": None, "fence_age": 90, "paused": False, "rate": None}
+    return json_reply({**usual, **fields})
+
+
 def test_queues_say_how_far_away_the_next_job_is(api_server):
     """The date and the time together would make the table wider than most terminals."""
-    fields = dict.fromkeys(["scheduled", "waiting", "in_flight", "delayed", "dead"], 1)
-    fields |= {"more_scheduled": False, "next_due": (datetime.now(UTC) + timedelta(days=9.5)).isoformat()}
-    fields |= {"fence_age": 9, "paused": False, "rate": None}
+    overview = an_overview(next_due=(datetime.now(UTC) + timedelta(days=9.5)).isoformat())
     queues = [{"queue": "emails", **a_queue().to_json()}]
-    api_server.queues_reply, api_server.script = None, [json_reply({"queues": queues}), json_reply(fields)]
+    api_server.queues_reply, api_server.script = None, [json_reply({"queues": queues}), overview]
     table = typed("--url", api_server.url, "queues").stdout
     assert ("  in 9 days  " in table, " UTC" in table) == (True, False)
-    api_server.script = [json_reply(fields)]
+    api_server.script = [overview]
     assert " UTC (in 9 days)" in typed("--url", api_server.url, "queues", "emails").stdout
 
 
 def test_watch_shows_queues_until_ctrl_c(api_server, monkeypatch):
-    empty = dict.fromkeys(["waiting", "in_flight", "delayed", "dead"], 0)
-    empty |= {"more_scheduled": False, "next_due": None, "fence_age": 90, "paused": False, "rate": None}
-    overviews = [json_reply({"queue": "emails", "scheduled": number, **empty}) for number in (0, 7)]
-    replies = [problem_reply(503, "unavailable", "away"), *overviews]
-    api_server.script = list(replies)
-    waits = []
+    replies = [problem_reply(503, "unavailable", "away"), an_overview(), an_overview(scheduled=7)]
+    api_server.script, waits = list(replies), []
 
     def sleep(_, seconds):
         waits.append(seconds)
@@ -495,19 +490,18 @@ def test_hangup_is_ignored_under_nohup(dead, handle_signal):
 # As a process
 
 
-def process(*args, code=None):
-    command = [sys.executable, *(["-c", code] if code else ["-m", "dueline", *args])]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+def process(*arguments):
+    return subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True)
 
 
 def test_without_typer_it_says_what_to_install():
-    done = process(code="import sys; sys.modules['typer'] = None; from dueline.cli import main; sys.exit(main())")
+    done = process("-c", "import sys; sys.modules['typer'] = None; from dueline.cli import main; sys.exit(main())")
     message = "the command line needs typer and rich: pip install 'dueline[cli]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
 
 
 def test_a_process_returns_its_exit_code():
-    wrong, help = process("get", "x", "--url"), process()
+    wrong, help = process("-m", "dueline", "get", "x", "--url"), process("-m", "dueline")
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
     assert (help.returncode, "restore" in help.stdout) == (0, True)
 
@@ -515,13 +509,14 @@ def test_a_process_returns_its_exit_code():
 @pytest.mark.parametrize("command", ["--version", "queues --help", "schedules get --help", "get x --url nowhere"])
 def test_commands_import_only_what_they_need(command):
     done = process(
-        code=f"""if True:
+        "-c",
+        f"""if True:
         import sys
         from dueline.cli import main
         sys.argv[1:] = {command.split()}
         main()
         print(*sys.modules, sep="\\n", file=sys.stderr)
-    """
+    """,
     )
     rooms = {".".join(name.split(".")[:2]) for name in done.stderr.splitlines()}
     assert "dueline.cli" in rooms

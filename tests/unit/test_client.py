@@ -112,10 +112,6 @@ def in_batches(api_server):
     return [[job["key"] for job in request.json.get("jobs", [request.json])] for request in api_server.requests]
 
 
-def numbered(count, **options):
-    return (NewJob(payload=n, key=str(n), **options) for n in range(count))
-
-
 def numbers(results):
     return [int(result.id[-12:]) for result in results]
 
@@ -439,7 +435,7 @@ def test_each_job_has_a_result_or_an_error(client, api_server):
 
 @pytest.mark.parametrize("failure", TRANSIENT.values(), ids=TRANSIENT)
 def test_retry_sends_the_same_body(client, api_server, clock, failure):
-    for call in (lambda: client.schedule("emails", 1), lambda: client.schedule_many("emails", numbered(3))):
+    for call in (lambda: client.schedule("emails", 1), lambda: client.schedule_many("emails", [NewJob(payload=1)] * 3)):
         api_server.script = [failure, failure]
         call()
     first, second = ({request.body for request in api_server.requests[at : at + 3]} for at in (0, 3))

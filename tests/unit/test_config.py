@@ -71,7 +71,6 @@ SUM = "it must be at least max(3 tick_period, 2 tick_period + lease) + 5"
         ("queues: {dueline-planner: }", ["queues.dueline-planner is 'dueline-planner'", "a queue of Dueline's own"]),
         ("queues: {emails: 4}", ["queues.emails is 4", "must be settings", "there are partitions,"]),
         ("queues: {emails: {colour: red}}", ["queues.emails.colour is 'red'", "there are partitions,"]),
-        ("queues: {emails: {retry: 5}}", ["queues.emails.retry is 5", "must be settings", "there are backoff,"]),
         ("queues: {emails: {retry: {colour: 1}}}", ["queues.emails.retry.colour is 1", "there are backoff, attempts,"]),
         (
             _emails("retry: {backoff: never}"),
@@ -155,7 +154,6 @@ def test_settings_at_their_limits_load(queues_yaml: Path, text: str) -> None:
     ("settings", "receives"),
     [
         ({}, 15),
-        ({"retry": {"attempts": 3}}, 8),
         ({"retry": {"attempts": 996, "backoff": "constant"}}, 1000),
         ({"max_receives": 4}, 4),
         ({"max_receives": 3, "retry": {"attempts": 3}}, 3),

@@ -56,7 +56,6 @@ def test_definition_round_trips_as_json():
         ({"payload": json.dumps(random.Random(1).randbytes(10_000).hex())}, "at most 8192 are allowed"),
         ({"payload": json.dumps("a" * 300_000)}, "and 262144 before"),
         ({"kind": "A"}, "kind is 'A': it must have 1 to 64 of a-z, 0-9, ., _ and -"),
-        ({"kind": ["a"]}, "kind is ['a']: it must"),
         ({"tenant": "a b"}, "tenant is 'a b'"),
         ({"priority": 6}, "priority is 6"),
         ({"jitter": -1}, "jitter is"),
