@@ -58,8 +58,8 @@ def test_look_finds_the_dead_letters_of_a_job():
     dead = a_dead_letter("mine")
     console = MemoryConsole(*numbered(12), dead, *numbered(12))
     run = console.run("look", {"ids": [dead.attributes[ID]]})
-    [found], _ = dead_letters(console, run)
-    assert (found["payload_text"], run["result"]["received"], len(console.left())) == ("mine", 25, 25)
+    [mine], _ = dead_letters(console, run)
+    assert (mine["payload_text"], run["result"]["received"], len(console.left())) == ("mine", 25, 25)
 
 
 def test_dead_letter_has_its_reason_job_and_payload():
