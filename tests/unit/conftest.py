@@ -45,8 +45,15 @@ def api_server():
 
 
 @pytest.fixture
-def interruptible():
+def handle_signal():
+    """Set what handles a signal, until the test ends."""
+    before = {}
+    yield lambda number, handler: before.setdefault(number, signal.signal(number, handler))
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def interruptible(handle_signal):
     """Have Ctrl-C do what it does in a terminal: what a shell starts in the background ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+    handle_signal(signal.SIGINT, signal.default_int_handler)

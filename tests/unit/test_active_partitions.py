@@ -137,9 +137,13 @@ def test_ssm_is_queried_only_without_ticks(registry, ssm, clock, ticked, later, 
         active_partitions=registry.active_partitions,
         clock=clock,
     )
+    calls = system.calls()
     for _ in range(3):
         assert active_partitions(registry.queue("emails")) == (3 if requests else 4)
-    assert ssm.requests == requests
+    assert (ssm.requests, calls) == (requests, ["table.read"])
+    clock.sleep(RETRY_SECONDS)
+    active_partitions(registry.queue("emails"))
+    assert len(calls) == (2 if requests else 1)
 
 
 def test_unanswered_state_table_is_read_for_no_other_queue(registry, ssm, clock):
@@ -158,17 +162,6 @@ def test_unanswered_state_table_is_read_for_no_other_queue(registry, ssm, clock)
     clock.sleep(RETRY_SECONDS)
     active(registry.queue("emails"))
     assert reads == ["emails"] * 2
-
-
-def test_ticks_are_looked_for_again_in_seconds(registry, clock):
-    reads = []
-    active = TicksFirst(reads.append, active_partitions=lambda _: 0, clock=clock)
-    for _ in range(3):
-        active(registry.queue("emails"))
-    assert len(reads) == 1
-    clock.sleep(RETRY_SECONDS)
-    active(registry.queue("emails"))
-    assert len(reads) == 2
 
 
 def test_partition_that_is_no_longer_declared_takes_no_jobs(registry, ssm):

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+from datetime import UTC, datetime
 
 import pytest
 
@@ -16,6 +17,9 @@ from tests.builders import NOW, an_id
 HUGE = 10**5000
 NO_TEXTS = [b"k", 1, True, ["k"], object(), HUGE]
 NO_KEYS = [*NO_TEXTS, "", "a\n", "\x00", "é", "\ud800", "x" * 256]
+NO_QUEUES = [*NO_TEXTS, "", "E", "a/b", "../x", "a?b", "emails\n", "x" * 61]
+ID = str(an_id())
+NO_IDS = [*NO_TEXTS, "", "emails", "emails.0.t.1.nothing", f"{ID}/../x", f"{ID}\n"]
 BAD = {
     "key": NO_KEYS,
     "idempotency_key": NO_KEYS,
@@ -24,12 +28,20 @@ BAD = {
     "tenant": ["", "a b", *NO_TEXTS],
     "priority": [None, "1", 0, 6, True, HUGE],
     "delay": ["1", float("nan"), True, HUGE],
-    "at": ["2026-01-01", 1, HUGE],
+    "at": [1, HUGE],
     "id": NO_TEXTS,
 }
 MOVES = ["get", "cancel", "reschedule"]
 BY_KEY = {"queue": "emails", "key": "k"}
-ID = str(an_id())
+# Times that are none, with what is said of them.
+NO_TIMES = [
+    ({}, "at and delay are both missing"),
+    ({"at": NOW, "delay": 5}, "give one of them"),
+    ({"at": datetime(2027, 1, 4)}, "at is 2027-01-04T00:00:00, which has no time zone"),  # noqa: DTZ001
+    ({"at": "2027-01-04T09:00:00Z"}, "at is '2027-01-04T09:00:00Z': it must be a datetime"),
+    ({"at": datetime.max.replace(tzinfo=UTC)}, "at is 9999-12-31T23:59:59.999999+00:00: it must be from 1970"),
+    ({"delay": -1}, "delay is -1"),
+]
 UNCLEAR = [{}, {"queue": "emails"}, {"key": "k"}, {"id": ID, "key": "k"}, {"id": ID, **BY_KEY}]
 
 
@@ -41,13 +53,19 @@ def calls():
     for name in MOVES:
         time = {"delay": 60} if name == "reschedule" else {}
         yield from ((name, (), {"queue": "emails", "key": value, **time}, "key") for value in NO_KEYS)
-        yield from ((name, (), {"queue": value, "key": "k", **time}, "queue") for value in [*NO_TEXTS, "", "A"])
-        yield from ((name, (value,), time, "id") for value in [*NO_TEXTS, ""])
+        yield from ((name, (), {"queue": value, "key": "k", **time}, "queue") for value in NO_QUEUES)
+        yield from ((name, (value,), time, "not of the form of an id") for value in NO_IDS)
         yield from ((name, (), {**which, **time}, "give an id") for which in UNCLEAR)
     yield from (
         ("reschedule", (), {**BY_KEY, field: value}, field) for field in ("at", "delay") for value in BAD[field]
     )
-    yield from (("schedule", (value, 1), {"delay": 60}, "queue") for value in [None, *NO_TEXTS])
+    yield from (("reschedule", (ID,), time, said) for time, said in NO_TIMES)
+    yield from (("schedule", ("emails", 1), time, said) for time, said in NO_TIMES if time)
+    for name, more in {"schedule": [1], "schedule_many": [[]], "pause": [], "resume": [], "set_rate": [None]}.items():
+        yield from ((name, (value, *more), {}, "no queue is named") for value in [None, *NO_QUEUES])
+    yield "schedule", ("emails", "x" * (10 * 1024 * 1024 + 1)), {}, "payload has 10485763 bytes: at most 10485760"
+    for some in ({}, {"ids": [], "queue": "emails"}, {"keys": []}, {"queue": "emails"}):
+        yield "cancel_many", (), some, "give ids, or a queue and keys"
     yield from (("set_rate", ("emails", value), {}, "rate") for value in ["", "x", *NO_TEXTS])
     for value in ["k", b"k", 1, object()]:
         yield "schedule_many", ("emails", value), {}, "jobs"
@@ -55,28 +73,19 @@ def calls():
         yield "cancel_many", (), {"queue": "emails", "keys": value}, "keys"
 
 
-class NoRequests:
-    def send(self, *args, **options):
-        raise AssertionError(f"requested: {args}")
+def requested():
+    raise AssertionError("a request is made")
 
 
-def direct_api():
-    def no_deployment():
-        raise AssertionError("requested a deployment")
-
-    return DirectApi(no_deployment, clock=ServiceClock())
-
-
-def http_api():
-    return HttpApi(NoRequests, clock=VirtualClock(NOW))
+APIS = DirectApi(requested, clock=ServiceClock()), HttpApi(requested, clock=VirtualClock(NOW))
 
 
 @pytest.mark.parametrize("client", [Client, lambda api: AsyncClient(Client(api))], ids=["Client", "AsyncClient"])
-@pytest.mark.parametrize("api", [direct_api, http_api])
+@pytest.mark.parametrize("api", APIS, ids=["direct", "HTTP"])
 def test_bad_argument_is_named_before_a_request(api, client):
     async def error_of(name, args, options):
         try:
-            answer = getattr(client(api()), name)(*args, **options)
+            answer = getattr(client(api), name)(*args, **options)
             return await answer if inspect.isawaitable(answer) else answer
         except (InvalidJob, JobNotFound, QueueNotFound) as error:
             return error

@@ -1,14 +1,10 @@
 """A function's asset: what it holds and imports, what changes its hash, and what a start of it loads."""
 
-import inspect
 import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
@@ -17,9 +13,8 @@ from dueline.cdk import bundle as bundles
 from dueline.cdk.bundle import BundleError, bundle, compiler, installed
 from dueline.config.deployment import load
 from dueline.config.registry import to_json
-from local.emulator import REGION
 from local.template import ROOT
-from tests.builders import a_queue
+from tests.builders import NOBODY, a_queue
 
 EMAILS = to_json([a_queue()])
 # Nothing but the folder and the standard library can be imported; what is imported later is, too.
@@ -37,6 +32,20 @@ if (folder / "tzdata").exists():
     zoneinfo.reset_tzpath(to=[])
     zoneinfo.ZoneInfo("Europe/Berlin")
 """
+# The clients that a function makes, the services whose descriptions are read for that, and all modules.
+START = """
+import importlib, json, sys
+before, models, clients = set(sys.modules), [], []
+def note_model(event, arguments):
+    if event == "open" and "service-2.json" in str(arguments[0]):
+        models.append(str(arguments[0]).split("/")[-3])
+sys.addaudithook(note_model)
+module = importlib.import_module("dueline.aws.clients")
+make = module.client
+module.client = lambda service, *more, **options: clients.append(service) or make(service, *more, **options)
+importlib.import_module(f"dueline.functions.{sys.argv[1]}").handler
+print(json.dumps({"clients": clients, "models": models, "loaded": sorted({*sys.modules} - before)}))
+"""
 FUNCTIONS = ("ingest", "tick", "api", "planner")
 # Nobody waits for the guard of TTL.
 BUNDLED = (*FUNCTIONS, "watch")
@@ -45,33 +54,10 @@ INSTALLED = Path(boto3.__file__).parents[1]
 SERVICES = ("dynamodb", "logs", "s3", "scheduler", "sns", "sqs", "ssm")
 GOLDEN = ROOT / "tests" / "template" / "golden" / "dueline-core.json"
 # What Lambda sets of itself: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
-_OF_LAMBDA = {
-    "AWS_REGION": REGION,
-    "AWS_DEFAULT_REGION": REGION,
-    "AWS_ACCESS_KEY_ID": "nobody",
-    "AWS_SECRET_ACCESS_KEY": "nobody",
-    "AWS_SESSION_TOKEN": "nobody",
-}
+_OF_LAMBDA = {**NOBODY, "AWS_REGION": NOBODY["AWS_DEFAULT_REGION"], "AWS_SESSION_TOKEN": "nobody"}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Start:
-    """What a start loaded: the `clients` that were made, the services whose `models` were read, and all modules."""
-
-    clients: tuple[str, ...]
-    models: tuple[str, ...]
-    loaded: tuple[str, ...]
-
-
-def stage(folder: Path) -> Path:
-    """Bundle each function into a folder of its name, as its asset is; return the folder."""
-    declared = to_json(load(ROOT / "queues.yaml").queue_settings())
-    for name in FUNCTIONS:
-        bundle(name, folder / name, registry=declared, services=SERVICES, libraries=INSTALLED)
-    return folder
-
-
-def environment(name: str) -> dict[str, str]:
+def environment(name):
     """Return the environment of a function as it is deployed, that of Lambda included."""
     resources = json.loads(GOLDEN.read_text())["Resources"].values()
     [function] = [
@@ -80,54 +66,12 @@ def environment(name: str) -> dict[str, str]:
     return {**_OF_LAMBDA, **function["Environment"]["Variables"], "AWS_LAMBDA_FUNCTION_NAME": f"dueline-{name}"}
 
 
-def start(target: str, *, code: Path, environment: Mapping[str, str] = {}) -> Start:
-    """Import `module:attribute` out of a folder of code, in a process that has that and this environment, and no other.
-
-    Raises RuntimeError with what the process said when it fails.
-    """
-    # Lambda's file system is read-only: no bytecode is kept there.
-    variables = {**environment, "PYTHONPATH": str(code), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(code)}
-    script = f"{inspect.getsource(_probe)}\n_probe({target!r})"
-    command = [sys.executable, "-S", "-P", "-c", script]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"starting {target!r}: {done.stderr[-1000:]}")
-    return Start(**{name: tuple(each) for name, each in json.loads(done.stdout).items()})
-
-
-def _probe(target: str) -> None:
-    """Import `module:attribute` in a fresh interpreter, and print as JSON what that loaded.
-
-    The source of this function alone runs there. Of a Lambda function, the clients that are made are noted too.
-    """
-    import sys
-
-    (module, _, name), before = target.partition(":"), set(sys.modules)
-    models: list[str] = []
-    clients: list[str] = []
-
-    def note_model(event: str, arguments: "tuple[Any, ...]") -> None:
-        if event == "open" and "service-2.json" in str(arguments[0]):
-            models.append(str(arguments[0]).split("/")[-3])
-
-    def note_clients() -> None:
-        module = __import__("dueline.aws.clients", fromlist=["clients"])
-        make = module.client
-
-        def made(service: str, *arguments: "Any", **named: "Any") -> "Any":
-            clients.append(service)
-            return make(service, *arguments, **named)
-
-        setattr(module, "client", made)  # noqa: B010
-
-    sys.addaudithook(note_model)
-    if module.startswith("dueline.functions."):
-        note_clients()
-    getattr(__import__(module, fromlist=[name]), name)
-    loaded = sorted(set(sys.modules) - before)
-    import json
-
-    sys.stdout.write(json.dumps({"clients": clients, "models": models, "loaded": loaded}))
+def run(script, *arguments, **environment):
+    """Run a script in a fresh interpreter, which has this environment and no installed packages; return its output."""
+    command = [sys.executable, "-S", "-P", "-c", script, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -151,24 +95,22 @@ def before(root, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def code(tmp_path_factory):
-    """The assets of functions, with their libraries."""
-    return stage(tmp_path_factory.mktemp("code"))
+    """The assets of functions, with their libraries, each in a folder of its name."""
+    folder, declared = tmp_path_factory.mktemp("code"), to_json(load(ROOT / "queues.yaml").queue_settings())
+    for name in BUNDLED:
+        bundle(name, folder / name, registry=declared, services=SERVICES, libraries=INSTALLED)
+    return folder
 
 
 @pytest.mark.parametrize("name", ["api", "watch"])
 def test_asset_imports_from_itself_alone(name, code):
     """Modules that are imported late too; the other functions are started below."""
-    if name not in FUNCTIONS:
-        bundle(name, code / name, registry=EMAILS, services=SERVICES, libraries=INSTALLED)
-    command = [sys.executable, "-I", "-S", "-c", IMPORT_ALL, str(code / name), *SERVICES]
-    done = subprocess.run(command, env=environment(name), capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    run(IMPORT_ALL, str(code / name), *SERVICES, **environment(name))
 
 
 @pytest.mark.parametrize(
     ("edited", "changed"),
     [
-        ("dueline/cli/app.py", set()),
         ("dueline/worker/worker.py", set()),
         ("dueline/core/tick.py", {"tick"}),
         ("dueline/functions/http/schedules.py", {"api"}),
@@ -245,10 +187,10 @@ OF_RULES = {"cronsim"}
 LIBRARIES_OF = {"ingest": LIBRARIES, "tick": LIBRARIES, "planner": LIBRARIES | OF_RULES, "api": LIBRARIES | PYDANTIC}
 # Descriptions of services that boto3 reads to make a client: ingest seldom sends, and nobody needs S3 at once.
 MODELS_OF = {
-    "ingest": ("ssm", "dynamodb"),
-    "tick": ("dynamodb", "sqs"),
-    "planner": ("dynamodb", "sqs"),
-    "api": ("ssm", "dynamodb", "sqs"),
+    "ingest": ["ssm", "dynamodb"],
+    "tick": ["dynamodb", "sqs"],
+    "planner": ["dynamodb", "sqs"],
+    "api": ["ssm", "dynamodb", "sqs"],
 }
 # Powertools brings the classes of 40 kinds of events with the first of them.
 OF_HTTP = ("aws_lambda_powertools.event_handler", "aws_lambda_powertools.utilities.data_classes")
@@ -256,11 +198,13 @@ OF_HTTP = ("aws_lambda_powertools.event_handler", "aws_lambda_powertools.utiliti
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_function_loads_what_it_needs_alone(code, name):
-    started = start(f"dueline.functions.{name}:handler", code=code / name, environment=environment(name))
-    ours = {each for each in started.loaded if each.partition(".")[0] == "dueline"}
+    # Lambda's file system is read-only: no bytecode is kept there.
+    of_python = {"PYTHONPATH": str(code / name), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(code / name)}
+    started = json.loads(run(START, name, **environment(name), **of_python))
+    ours = {each for each in started["loaded"] if each.partition(".")[0] == "dueline"}
     assert {".".join(each.split(".")[:2]) for each in ours} == ROOMS_OF[name]
     # Python's own have an underscore: how it was built, and what multiprocessing calls a script.
-    others = {each.partition(".")[0] for each in started.loaded} - sys.stdlib_module_names - {"dueline"}
+    others = {each.partition(".")[0] for each in started["loaded"]} - sys.stdlib_module_names - {"dueline"}
     assert {each for each in others if not each.startswith("_")} <= LIBRARIES_OF[name]
-    assert any(each.startswith(OF_HTTP) for each in started.loaded) is (name == "api")
-    assert started.models == tuple(started.clients) == MODELS_OF[name]
+    assert any(each.startswith(OF_HTTP) for each in started["loaded"]) is (name == "api")
+    assert started["models"] == started["clients"] == MODELS_OF[name]

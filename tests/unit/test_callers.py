@@ -75,7 +75,6 @@ LIES = {
         {"x-amzn-requestid": "r", "X-Forwarded-Prefix": f"/queues/{OTHER}"},
     ],
     "queryStringParameters": [{"queue": OTHER, "key": "k"}, None],
-    "isBase64Encoded": [False],
 }
 CONTEXT_LIES = {
     "stage": [f"queues/{OTHER}", "$default", "prod", "", None],
@@ -87,26 +86,19 @@ CONTEXT_LIES = {
 # Ways to write the other queue's path, or an operator's.
 EVASIONS = [
     f"/queues/{OTHER}/jobs",
-    f"/queues/{OTHER}",
     f"/queues/{OWN}/pause",
-    f"/queues/{OWN}//pause",
     f"/queues/{OWN}/PAUSE",
     f"/queues/{OWN}/%70ause",
-    f"/queues/{OWN}%2Fpause",
-    f"/queues/{OWN}%2Dvip/jobs",
     f"/queues/{OWN}/../{OTHER}/jobs",
     f"/queues/{OWN}/jobs/..%2F..%2F{OTHER}%2Fjobs",
     f"//queues/{OTHER}/jobs",
     f"/queues/{OTHER}/jobs/",
-    f"/queues/{OTHER.upper()}/jobs",
     f"/queues/{OTHER}/jobs\n",
     f"/queues/{OTHER}/jobs?queue={OWN}",
-    f"/queues/{OTHER}/jobs#/queues/{OWN}/jobs",
     f"/queues/{OTHER}\x00/jobs",
     f"/prod/queues/{OTHER}/jobs",
     f"https://x/queues/{OTHER}/jobs",
     "/queues/{queue}/jobs",
-    "",
     "/",
 ]
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "post", "HEAD", "OPTIONS", "TRACE", "", "POST "]
@@ -137,13 +129,12 @@ def test_others_jobs_are_counted(api):
     body=st.sampled_from(['{"payload": 1}', '{"payload": 1, "delay": 3600}', '{"delay": 3600}']),
     lies=some_of(LIES),
     context=some_of(CONTEXT_LIES),
-    alias=st.sampled_from([f":{Caller.PRODUCER.alias_of(OWN)}"]),
 )
-def test_forged_event_reaches_nothing_else(api, method, path, body, lies, context, alias):
+def test_forged_event_reaches_nothing_else(api, method, path, body, lies, context):
     event = an_event(method, path, body, **lies)
     event["requestContext"] |= context
     before = the_others(api)
-    status, problem = invoke(api, alias, event)
+    status, problem = invoke(api, f":{Caller.PRODUCER.alias_of(OWN)}", event)
     # The last part of a path of its own may look like anything: there is no such job.
     is_own = path.startswith(f"/queues/{OWN}/jobs/..%") and method.upper() in ("GET", "PATCH", "DELETE")
     assert (status, problem["code"]) == ((404, "job_not_found") if is_own else (403, "forbidden")), (method, path)
@@ -172,7 +163,7 @@ def test_event_that_is_no_request_is_400_and_named(api, caplog, wrong, named):
     assert (status, problem["code"]) == (400, "invalid_job")
     assert problem["detail"].startswith(named)
     assert api.last["headers"]["Content-Type"] == "application/problem+json"
-    assert refusals(caplog) == ["InvalidJob"]
+    assert [record.error for record in caplog.records if record.message == "refused"] == ["InvalidJob"]
 
 
 def test_body_may_be_base64(api):
@@ -203,10 +194,6 @@ def test_batch_reaches_no_other_queues_jobs(api):
         by_key = an_event(method, f"/queues/{OWN}/jobs", '{"delay": 1}', queryStringParameters={"key": "theirs"})
         assert [invoke(api, f":q-{OWN}", each)[0] for each in (by_id, by_key)] == [404, 404]
     assert the_others(api) == before
-
-
-def refusals(caplog):
-    return [record.error for record in caplog.records if record.message == "refused"]
 
 
 @pytest.mark.parametrize("alias", [f":q-{OWN}", ":live"])

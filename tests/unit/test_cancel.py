@@ -8,7 +8,7 @@ from dueline.core.job import Partition, Route, State
 from dueline.core.request import Request
 from dueline.core.status import status_under
 from dueline.errors import JobNotFound, Throttled, Unavailable
-from tests.builders import NOW, a_queue, an_id, emails, id_due_in
+from tests.builders import a_queue, an_id, emails, id_due_in
 from tests.system import System
 from tests.wire import done_in_part, failing, meanwhile, on
 
@@ -26,11 +26,8 @@ def test_cancel_is_promised_behind_the_fence(system):
 
 @pytest.mark.parametrize("route", Route)
 def test_cancel_in_unknown_partition_is_refused(route):
-    system, stray, cached = (
-        System(a_queue(partitions=2)),
-        id_due_in(3600, partition=NEVER, route=route),
-        id_due_in(3600),
-    )
+    system = System(a_queue(partitions=2))
+    stray, cached = id_due_in(3600, partition=NEVER, route=route), id_due_in(3600)
     with pytest.raises(JobNotFound, match=r"'emails' never had a partition 77: it has 0 to 1$"):
         system.cancel(stray)
     refused, cancelled = system.cancel_many([stray, cached])
@@ -87,14 +84,6 @@ def test_many_cancels_stop_when_time_is_over(name, started):
 # Jobs that were moved
 
 
-def moved_jobs(system, hops, *, delay=3600):
-    """Return the ids of a job that was moved so often, the first one first."""
-    ids = [system.schedule(delay).id]
-    for hop in range(1, hops + 1):
-        ids.append(system.reschedule(ids[-1], delay=delay + hop))
-    return ids
-
-
 def test_forgotten_id_cancels_nothing(system):
     """Its own move has expired while the job, which was moved on by its next id, still waits."""
     first = system.schedule(3600).id
@@ -110,31 +99,20 @@ def test_forgotten_id_cancels_nothing(system):
 
 
 def test_cancel_follows_32_moves_and_no_more(system):
-    ids = moved_jobs(system, 33)
+    ids = [system.schedule(3600).id]
+    for hop in range(33):
+        ids.append(system.reschedule(ids[-1], delay=3601 + hop))
     assert system.cancel_many([ids[1]]) == [CancelResult(id=ids[33], state=State.CANCELLED, moved_from=ids[1])]
     (error,) = system.cancel_many([ids[0]])
     assert (type(error), "was moved over 32 times" in str(error)) == (Unavailable, True)
 
 
-def test_cancel_follows_no_move_to_another_queue():
-    system, id = System(a_queue(), a_queue(name="bills")), id_due_in(3600)
-    foreign = an_id(due=id.due, partition=Partition(queue="bills", number=0))
-    system.table.write([rows.cancellation_row(id, at=NOW, moved_to=foreign)])
-    assert system.cancel_many([id]) == [CancelResult(id=id, state=State.CANCELLED)]
-    assert system.cancelled_among([foreign]) == set()
-
-
 # By key
-
-
-def keyed(system, key, *, delay=3600):
-    (job,) = system.submit(Request(payload=1, delay=delay, key=key))
-    return job.id
 
 
 def test_cancel_by_a_key_that_lags_follows_moves(system):
     """A move by an id goes on without the key's row where that refuses; no id was given."""
-    id = keyed(system, "k")
+    id = system.submit(Request(payload=1, delay=3600, key="k"))[0].id
     row_key = rows.name_key("emails", "k")
     row = system.table.read([row_key]).rows[row_key]
     moved = system.reschedule(id, delay=7200)
@@ -155,7 +133,7 @@ def test_key_of_a_forged_row_cancels_nothing(forged):
 
 
 def test_unread_key_cancels_nothing(system):
-    id = keyed(system, "k")
+    id = system.submit(Request(payload=1, delay=3600, key="k"))[0].id
     system.wire.around = on("table.read", done_in_part, times=1)
     (error,) = system.cancel_by_keys(["k"])
     assert (type(error), system.cancelled_among([id])) == (Unavailable, set())

@@ -1,10 +1,10 @@
 """boto3's clients as they are set up: time-outs, second attempts, connections, and who goes by which session."""
 
-import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 
 import boto3
 import pytest
@@ -12,22 +12,22 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from dueline.aws import clients
-from tests.fake_api_server import DROPPED, Reply, fake_api_server
+from tests.fake_api_server import DROPPED, json_reply
 from tests.waiting import HANG_SECONDS
 
 LONGEST = timedelta(seconds=10)
 QUERY = {"TableName": "jobs", "KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": {"S": "é"}}}
 KEYS = {"aws_access_key_id": "AKID", "aws_secret_access_key": "secret", "aws_session_token": "token"}
+answered = partial(json_reply, x_amzn_requestid="1")
 BOTH = pytest.mark.parametrize("whose", ["a function's", "a caller's"])
 
 
 @pytest.fixture
-def api_server(monkeypatch):
+def api_server(api_server, monkeypatch):
     monkeypatch.setattr(time, "sleep", lambda _: None)
-    with fake_api_server() as opened:
-        opened.respond = lambda _: answered({"Items": [], "Count": 0})
-        monkeypatch.setenv("AWS_ENDPOINT_URL", opened.url)
-        yield opened
+    api_server.respond = lambda _: answered({"Items": [], "Count": 0})
+    monkeypatch.setenv("AWS_ENDPOINT_URL", api_server.url)
+    return api_server
 
 
 @pytest.fixture
@@ -42,12 +42,6 @@ def session(monkeypatch):
 def of(whose, session):
     """The session that a client is made with."""
     return session if whose == "a caller's" else None
-
-
-def answered(content, status=200):
-    body = json.dumps(content).encode()
-    headers = {"content-length": str(len(body)), "x-amzn-requestid": "1"}
-    return Reply(status=status, body=body, headers=headers)
 
 
 @BOTH

@@ -8,17 +8,6 @@ import pytest
 from moto import mock_aws
 
 from bench import bill
-from bench.bill import (
-    Biller,
-    Costs,
-    Deployed,
-    Load,
-    Way,
-    billed_seconds,
-    named,
-    scheduler_bill,
-    written_prices,
-)
 from bench.counted import LOG_EVENT_BYTES, Exchange, Meter, NotAsCharged, Step, row_bytes, step_of, write_units
 from bench.dynein import job_row
 from bench.payloads import PARTITIONS, SIZES, USUAL, json_of, largest_row_bytes, table_job
@@ -27,7 +16,7 @@ from dueline.core import rows
 from dueline.core.job import Partition, Route
 from tests.builders import NOW, a_message
 
-DEPLOYED = Deployed(
+DEPLOYED = bill.Deployed(
     memory_mb=512,
     queue_alarms=5,
     core_alarms=8,
@@ -37,7 +26,7 @@ DEPLOYED = Deployed(
     access_log_bytes=274,
     log_days=30,
 )
-BILLER = Biller(deployed=DEPLOYED)
+BILLER = bill.Biller(deployed=DEPLOYED)
 
 
 def an_exchange(operation, body, *, units=0.0, service="dynamodb", **answer):
@@ -51,7 +40,7 @@ def a_send(*bodies):
 
 
 def test_every_price_has_a_source_and_a_day():
-    for price in written_prices().values():
+    for price in bill.written_prices().values():
         assert price["value"] > 0
         assert price["unit"]
         assert price["source"].startswith("https://aws.amazon.com/")
@@ -92,11 +81,11 @@ def test_meter_counts_requests(monkeypatch):
 
 def test_invocation_pays_for_time_and_logs():
     step = Step(jobs=100, cpu_seconds=0.1, logged=1000, lines=2)
-    time = 0.20 + billed_seconds(step, 512) / 2 * 13.3334
+    time = 0.20 + bill.billed_seconds(step, 512) / 2 * 13.3334
     logs = (1000 + 2 * LOG_EVENT_BYTES) / 1000 * (0.5 + 0.03 * 30 / (365 / 12))
     assert BILLER.invocation(step) == pytest.approx((time + logs) / 100)
-    assert billed_seconds(Step(jobs=1, cpu_seconds=0.0011), 1769) == 0.002
-    assert billed_seconds(Step(jobs=1, cpu_seconds=0.010, calls={"SendMessageBatch": 1}), 512) == 0.055
+    assert bill.billed_seconds(Step(jobs=1, cpu_seconds=0.0011), 1769) == 0.002
+    assert bill.billed_seconds(Step(jobs=1, cpu_seconds=0.010, calls={"SendMessageBatch": 1}), 512) == 0.055
     assert bill.waited_seconds({"BatchWriteItem": 20, "Query": 2}) == pytest.approx(0.04)
 
 
@@ -114,30 +103,32 @@ def test_a_job_takes_as_many_units_with_dynein(size):
 @pytest.fixture
 def costs():
     """A bill of steps that are simple: one write a job, a fence read a call, a tick's send for ten."""
-    steps = {named("tick", 0, USUAL): Step(jobs=0, writes=1)}
-    for load in map(Load, bill.RATES):
+    steps = {bill.named("tick", 0, USUAL): Step(jobs=0, writes=1)}
+    for load in map(bill.Load, bill.RATES):
         ticked = min(1200, load.ticked)
-        steps[named("tick", ticked, USUAL)] = Step(jobs=ticked, sent=ticked // 10)
+        steps[bill.named("tick", ticked, USUAL)] = Step(jobs=ticked, sent=ticked // 10)
     for by in ("direct", "invoked", "http", "buffered"):
         for jobs in (1, 10, bill.CALL_JOBS):
-            steps[named(by, Route.TABLE, jobs, USUAL)] = Step(jobs=jobs, writes=jobs, reads=1)
-            steps[named(by, Route.DIRECT, jobs, USUAL)] = Step(jobs=jobs, sent=1, grouped=1)
-    steps[named("ingest", 500, 20, USUAL)] = Step(jobs=500, writes=500)
+            steps[bill.named(by, Route.TABLE, jobs, USUAL)] = Step(jobs=jobs, writes=jobs, reads=1)
+            steps[bill.named(by, Route.DIRECT, jobs, USUAL)] = Step(jobs=jobs, sent=1, grouped=1)
+    steps[bill.named("ingest", 500, 20, USUAL)] = Step(jobs=500, writes=500)
     row_bytes = {size.name: size.row_bytes for size in SIZES}
-    return Costs(steps=steps, biller=BILLER, row_bytes=row_bytes)
+    return bill.Costs(steps=steps, biller=BILLER, row_bytes=row_bytes)
 
 
 def test_table_route_pays_for_storage(costs):
-    assert costs.dueline(Way("direct", 10, Route.DIRECT)) == pytest.approx(0.05, abs=0.001)
-    a_day, a_month = (costs.dueline(Way("direct", 10), days=days) for days in (1, 31))
+    assert costs.dueline(bill.Way("direct", 10, Route.DIRECT)) == pytest.approx(0.05, abs=0.001)
+    a_day, a_month = (costs.dueline(bill.Way("direct", 10), days=days) for days in (1, 31))
     assert a_month - a_day == pytest.approx(BILLER.kept(1024, days=30))
     # A write, a fence read for ten, and a tick's send for ten; the tick's own time is little.
     assert a_day - BILLER.kept(1024, days=1 + 7 + 2) == pytest.approx(0.625 + 0.0125 + 0.04, abs=0.03)
 
 
 def test_ways_differ_by_what_they_call(costs):
-    direct, invoked, http, buffered = (costs.dueline(Way(by, 1)) for by in ("direct", "invoked", "http", "buffered"))
-    ingest = BILLER.invocation(costs.steps[named("ingest", 500, 20, USUAL)])
+    direct, invoked, http, buffered = (
+        costs.dueline(bill.Way(by, 1)) for by in ("direct", "invoked", "http", "buffered")
+    )
+    ingest = BILLER.invocation(costs.steps[bill.named("ingest", 500, 20, USUAL)])
     assert ingest == pytest.approx(0.625, abs=0.01)
     assert buffered - invoked == pytest.approx(2 * (0.04 + 0.01) + ingest)
     assert invoked - direct == pytest.approx(0.20)
@@ -145,6 +136,6 @@ def test_ways_differ_by_what_they_call(costs):
 
 
 def test_scheduler_has_a_free_tier():
-    assert scheduler_bill(Load(1)) == 0.40
-    assert scheduler_bill(None) == pytest.approx(1.40)
-    assert scheduler_bill(Load(100)) == pytest.approx(0.40 + 1 - 14e6 / (100 * 730 * 3600))
+    assert bill.scheduler_bill(bill.Load(1)) == 0.40
+    assert bill.scheduler_bill(None) == pytest.approx(1.40)
+    assert bill.scheduler_bill(bill.Load(100)) == pytest.approx(0.40 + 1 - 14e6 / (100 * 730 * 3600))

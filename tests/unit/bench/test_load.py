@@ -7,10 +7,9 @@ from bench.lateness import OURS, WORKER, figures_of, is_first_seen, targets
 from bench.load import FLOW, RUSH, Ledger, Load, Schedule
 from bench.redis import Cache, bills, crossing, dueline_dollars
 
-BY_RATE = {"1": 4.0, "100": 1.5, "10000": 1.0}
 COST = {
     "by_wait": {"1": {TENS: 1.0}, "30": {TENS: 1.58}},
-    "by_rate": {rate: {TENS: each} for rate, each in BY_RATE.items()},
+    "by_rate": {"1": {TENS: 4.0}, "100": {TENS: 1.5}, "10000": {TENS: 1.0}},
 }
 CACHE = Cache(ecpus=5.0, job_bytes=1000.0)
 

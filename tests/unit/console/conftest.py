@@ -2,9 +2,7 @@ import http.client
 import json
 import re
 import socket
-from collections.abc import Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pytest
@@ -12,16 +10,11 @@ import pytest
 from dueline.cli.connect import CommandRun, Target
 from dueline.cli.console_command import serving
 from dueline.cli.screen import Screen
-from tests.fake_api_server import default_reply, fake_api_server
+from tests.fake_api_server import Reply, default_reply, fake_api_server
 from tests.waiting import HANG_SECONDS
 
 
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
+class Answer(Reply):
     @property
     def json(self):
         return json.loads(self.body)
@@ -66,15 +59,14 @@ class Browser:
         self.connection.endheaders(body)
         return read_answer(self.connection.getresponse())
 
-    @contextmanager
     def raw(self):
         """Open another connection, for what is no proper request."""
-        with socket.create_connection(("127.0.0.1", int(self.port)), timeout=HANG_SECONDS) as connection:
-            yield connection
+        return socket.create_connection(("127.0.0.1", int(self.port)), timeout=HANG_SECONDS)
 
 
 def read_answer(answer):
-    return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+    headers = {name.lower(): value for name, value in answer.getheaders()}
+    return Answer(status=answer.status, headers=headers, body=answer.read())
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """A console's own calls, over a deployment in memory."""
 
 import asyncio
-import threading
 from datetime import timedelta
 
 import httpx
@@ -18,59 +17,41 @@ from tests.builders import NOW, an_id
 from tests.waiting import HANG_SECONDS
 from tests.wire import Wire
 
-QUEUE = {"scheduled": 5, "dead": 0, "rate": None}
-
-
-class Api:
-    """An API that answers which queues there are."""
-
-    def __init__(self):
-        self.queues = {"emails": QUEUE}
-
-    def get(self, path):
-        assert path == "/queues"
-        return {"queues": [{"queue": name, "partitions": 1} for name in self.queues]}
-
-
-class Metrics:
-    """Metrics by queue and name, as lists of minutes ago and values; or an error."""
-
-    def __init__(self):
-        self.values = {}
-        self.fault = None
-        self.reads = 0
-
-    def read(self, series, *, start, end, period):
-        self.reads += 1
-        if self.fault:
-            raise self.fault
-        every = [
-            [(end - timedelta(minutes=ago), v) for ago, v in self.values.get((s.queue, s.metric), [])] for s in series
-        ]
-        return [[(at, value) for at, value in sorted(points) if at >= start] for points in every]
-
 
 class MemoryConsole:
     """A deployment with the queue `emails`, and a console of it."""
 
     def __init__(self, *dead_letters):
-        self.clock, self.wire, self.api, self.metrics = VirtualClock(NOW), Wire(), Api(), Metrics()
+        self.clock, self.wire, self.queues = VirtualClock(NOW), Wire(), ["emails"]
+        # Metrics by queue and name, as lists of minutes ago and values.
+        self.metrics = {}
         self.dead = MemoryQueue(name="dead", clock=self.clock)
         self.queue = MemoryQueue(name="emails", clock=self.clock)
         for dead_letter in dead_letters:
             self.dead.send([dead_letter])
         backend = Backend(
-            get=lambda path: self.api.get(path),
+            get=self._api_get,
             dead_letters=self._redrive_queues,
-            figures=self.wire.to("metrics", self.metrics),
+            figures=self.wire.to("metrics", self),
             clock=self.clock,
             parallel_map=in_lanes,
         )
         self.runs = BackgroundRuns()
         self.routes = [*queue_routes(dict, backend), *dead_letter_routes(backend, self.runs)]
 
+    def _api_get(self, path):
+        assert path == "/queues"
+        return {"queues": [{"queue": name, "partitions": 1} for name in self.queues]}
+
+    def read(self, series, *, start, end, period):
+        """Read metrics as CloudWatch has them."""
+        every = [
+            [(end - timedelta(minutes=ago), v) for ago, v in self.metrics.get((s.queue, s.metric), [])] for s in series
+        ]
+        return [[(at, value) for at, value in sorted(points) if at >= start] for points in every]
+
     def _redrive_queues(self, queue):
-        if queue not in self.api.queues:
+        if queue not in self.queues:
             raise QueueNotFound(f"there is no queue {queue!r}")
         return RedriveQueues(dead_letters=self.wire.to("dead", self.dead), queues=[self.wire.to("queue", self.queue)])
 
@@ -101,19 +82,6 @@ def send_in_memory(routes, method, path, body=None, *, read_only=False):
 
     answer = asyncio.run(send())
     return answer.status_code, answer.json()
-
-
-class Held:
-    """Holds calls up until they may go on."""
-
-    def __init__(self, name):
-        self.name, self.is_met, self.may_go = name, threading.Event(), threading.Event()
-
-    def __call__(self, call):
-        if call.name == self.name:
-            self.is_met.set()
-            self.may_go.wait(HANG_SECONDS)
-        return call.do(*call.args)
 
 
 def a_dead_letter(body="1", *, error="KeyError", **more):

@@ -1,5 +1,7 @@
 """What the console forwards to the API, and what it makes of the answers."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from dueline.console.api_proxy import api_routes
@@ -71,10 +73,7 @@ def test_problems_of_the_api_are_forwarded(browser, api_server):
 
 
 def test_expired_credentials_are_a_problem():
-    class Expired:
-        def send(self, method, path, body, *, headers):
-            raise Forbidden("signing a request: the SSO session has expired: log in again")
-
-    status, answer = send_in_memory(api_routes(Expired()), "GET", "/api/queues")
+    expired = Mock(side_effect=Forbidden("signing a request: the SSO session has expired: log in again"))
+    status, answer = send_in_memory(api_routes(Mock(send=expired)), "GET", "/api/queues")
     assert (status, answer["code"]) == (403, "forbidden")
     assert "log in again" in answer["detail"]

@@ -6,6 +6,7 @@ import socket
 import sys
 import webbrowser
 from contextlib import closing
+from unittest.mock import Mock
 
 import pytest
 from typer.testing import CliRunner
@@ -22,19 +23,12 @@ def run(*args):
     return CliRunner().invoke(app, list(args))
 
 
-class Interrupted:
-    """An event whose wait is interrupted at once."""
-
-    def wait(self):
-        raise KeyboardInterrupt
-
-
 @pytest.fixture
 def opened_urls(monkeypatch):
     """Stand in for the browser: note the URL that it is to open."""
     urls = []
     monkeypatch.setattr(webbrowser, "open", urls.append)
-    monkeypatch.setattr(console_command, "Event", Interrupted)
+    monkeypatch.setattr(console_command, "Event", Mock(side_effect=KeyboardInterrupt))
     return urls
 
 

@@ -1,5 +1,7 @@
 """Runs over dead letters: look at them, put them back, delete them."""
 
+from threading import Event
+
 import pytest
 
 from dueline.console import dead_letter_runs
@@ -8,8 +10,9 @@ from dueline.core.message import ID, KIND, OFFLOADED_BYTES, STACK, Message
 from dueline.core.ports import Pointer
 from dueline.errors import Forbidden
 from tests.builders import NOW, a_job
-from tests.unit.console.memory_console import Held, MemoryConsole, a_dead_letter
-from tests.wire import failing, on
+from tests.unit.console.memory_console import MemoryConsole, a_dead_letter
+from tests.waiting import HANG_SECONDS
+from tests.wire import failing, meanwhile, on
 
 LOOK, REDRIVE, DELETE = (f"/console/queues/emails/dead-letters/{name}" for name in ("look", "redrive", "delete"))
 
@@ -18,15 +21,8 @@ def numbered(count, **options):
     return [a_dead_letter(f"{number:04}", **options) for number in range(count)]
 
 
-def counts(run):
-    return {group["error"]: group["count"] for group in run["result"]["groups"]}
-
-
 def a_group(error, kind=None):
     return {"error": error, "kind": kind}
-
-
-TYPE_ERROR = a_group("TypeError")
 
 
 def dead_letters(console, run, query=""):
@@ -36,20 +32,19 @@ def dead_letters(console, run, query=""):
     return page["dead_letters"], page["count"]
 
 
-def payloads(console, run, query=""):
-    return [each["payload_text"] for each in dead_letters(console, run, query)[0]]
+def hold_up(console):
+    """Have the next requests for dead letters wait; return an event that says that one does, and one to go on."""
+    waits, may_go = Event(), Event()
+    console.wire.around = on("dead.receive", meanwhile(lambda: (waits.set(), may_go.wait(HANG_SECONDS))))
+    return waits, may_go
 
 
-def test_look_counts_errors():
-    console = MemoryConsole(*numbered(12), *numbered(2, error="TypeError"))
-    run = console.run("look", {})
-    assert (run["state"], run["done"], run["of"], run["error"]) == ("done", 14, 14, None)
-    assert (counts(run), len(console.left())) == ({"KeyError": 12, "TypeError": 2}, 14)
-
-
-def test_pages_of_a_look_show_each_dead_letter_once():
+def test_look_counts_errors_and_shows_each_dead_letter_once():
     console = MemoryConsole(*numbered(30), *numbered(15, error="TypeError"))
     run = console.run("look", {})
+    assert (run["state"], run["done"], run["of"], run["error"]) == ("done", 45, 45, None)
+    counts = {group["error"]: group["count"] for group in run["result"]["groups"]}
+    assert (counts, len(console.left())) == ({"KeyError": 30, "TypeError": 15}, 45)
     pages = [dead_letters(console, run, f"from={start}") for start in (0, 20, 40, 60)]
     assert [(len(page), count) for page, count in pages] == [(20, 45), (20, 45), (5, 45), (0, 45)]
     assert len({each["message"] for page, _ in pages for each in page}) == 45
@@ -63,7 +58,8 @@ def test_look_finds_the_dead_letters_of_a_job():
     dead = a_dead_letter("mine")
     console = MemoryConsole(*numbered(12), dead, *numbered(12))
     run = console.run("look", {"ids": [dead.attributes[ID]]})
-    assert (payloads(console, run), run["result"]["received"], len(console.left())) == (["mine"], 25, 25)
+    [mine], _ = dead_letters(console, run)
+    assert (mine["payload_text"], run["result"]["received"], len(console.left())) == ("mine", 25, 25)
 
 
 def test_dead_letter_has_its_reason_job_and_payload():
@@ -129,25 +125,25 @@ def test_runs_select_an_error_with_its_kind_alone():
 
 def test_a_queue_has_one_run_at_a_time():
     console = MemoryConsole(a_dead_letter())
-    console.wire.around = held = Held("dead.receive")
+    waits, may_go = hold_up(console)
     status, started = console.post(LOOK, {})
-    assert held.is_met.wait(60)
+    assert waits.wait(HANG_SECONDS)
     status, problem = console.post(REDRIVE, {})
     assert (status, problem["code"]) == (409, "busy")
     assert console.get(f"/console/runs/{started['run']}")[1]["state"] == "running"
-    held.may_go.set()
+    may_go.set()
     console.runs.find(started["run"]).thread.join()
     assert console.run("redrive", {})["result"]["changed"] == 1
 
 
 def test_closing_shows_messages_again():
     console = MemoryConsole(*numbered(500))
-    console.wire.around = held = Held("dead.receive")
-    _, started = console.post(REDRIVE, {"groups": [TYPE_ERROR]})
+    waits, may_go = hold_up(console)
+    _, started = console.post(REDRIVE, {"groups": [a_group("TypeError")]})
     run = console.runs.find(started["run"])
-    assert held.is_met.wait(60)
+    assert waits.wait(HANG_SECONDS)
     console.runs.close(seconds=0)
-    held.may_go.set()
+    may_go.set()
     run.thread.join()
     assert (run.state, run.error["detail"], run.done < 500) == ("failed", "the console was ended", True)
     assert len(console.left()) == 500

@@ -16,11 +16,11 @@ from tests.wire import done_in_part, failing, on
 PLANNING = '{"queue": "emails", "schedule": "digest", "generation": 1, "from": "2026-01-01T00:00:00.000Z"}'
 
 
-def received(system, head, planned_from, *, first_received=None, **overrides):
-    """Return the message of a planning job that the planner received for the first time, by default now."""
+def received(system, head, planned_from, *, id="m", **overrides):
+    """Return the message of a planning job that the planner received for the first time now."""
     job = planning_job(head, planned_from, now=NOW)
     body = json.dumps({**json.loads(job.payload), **overrides})
-    return PlanningMessage(message_id="m", body=body, first_received=first_received or system.clock.now())
+    return PlanningMessage(message_id=id, body=body, first_received=system.clock.now())
 
 
 def test_run_has_the_definitions_fields():
@@ -81,11 +81,7 @@ def test_bad_message_affects_no_other(system, body):
 def test_unwritten_run_delays_its_schedule_only(system):
     heads = {name: system.define(name, cron="8 7 * * *").head for name in ("a", "b")}
     system.wire.around = on("table.write", done_in_part, times=1)
-    batch = [
-        PlanningMessage(message_id=name, body=planning_job(head, NOW, now=NOW).payload, first_received=NOW)
-        for name, head in heads.items()
-    ]
-    planned = system.planner().run(batch)
+    planned = system.planner().run([received(system, head, NOW, id=name) for name, head in heads.items()])
     (again,) = planned.again
     assert system.head(again).planned_to == NOW
     assert system.head({"a": "b", "b": "a"}[again]).planned_to > NOW
