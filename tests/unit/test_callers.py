@@ -75,6 +75,7 @@ LIES = {
         {"x-amzn-requestid": "r", "X-Forwarded-Prefix": f"/queues/{OTHER}"},
     ],
     "queryStringParameters": [{"queue": OTHER, "key": "k"}, None],
+    "isBase64Encoded": [False],
 }
 CONTEXT_LIES = {
     "stage": [f"queues/{OTHER}", "$default", "prod", "", None],
@@ -86,19 +87,26 @@ CONTEXT_LIES = {
 # Ways to write the other queue's path, or an operator's.
 EVASIONS = [
     f"/queues/{OTHER}/jobs",
+    f"/queues/{OTHER}",
     f"/queues/{OWN}/pause",
+    f"/queues/{OWN}//pause",
     f"/queues/{OWN}/PAUSE",
     f"/queues/{OWN}/%70ause",
+    f"/queues/{OWN}%2Fpause",
+    f"/queues/{OWN}%2Dvip/jobs",
     f"/queues/{OWN}/../{OTHER}/jobs",
     f"/queues/{OWN}/jobs/..%2F..%2F{OTHER}%2Fjobs",
     f"//queues/{OTHER}/jobs",
     f"/queues/{OTHER}/jobs/",
+    f"/queues/{OTHER.upper()}/jobs",
     f"/queues/{OTHER}/jobs\n",
     f"/queues/{OTHER}/jobs?queue={OWN}",
+    f"/queues/{OTHER}/jobs#/queues/{OWN}/jobs",
     f"/queues/{OTHER}\x00/jobs",
     f"/prod/queues/{OTHER}/jobs",
     f"https://x/queues/{OTHER}/jobs",
     "/queues/{queue}/jobs",
+    "",
     "/",
 ]
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "post", "HEAD", "OPTIONS", "TRACE", "", "POST "]
