@@ -18,11 +18,6 @@ pytestmark = pytest.mark.parametrize("engine", TABLES_WITH_TRANSACTIONS, indirec
 OTHER = Partition(queue="emails", number=1)
 
 
-@pytest.fixture
-def table(engine):
-    return engine.table()
-
-
 def raise_fence(table, seconds, *, partition=EMAILS):
     fence, now = instant.text(NOW + timedelta(seconds=seconds)), instant.text(NOW)
     table.acquire_lease(partition, owner="tick", now=now, lease=now, fence=fence)

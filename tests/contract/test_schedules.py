@@ -16,11 +16,6 @@ TRANSACTING = pytest.mark.parametrize("engine", TABLES_WITH_TRANSACTIONS, indire
 FENCE, LATER = instant.text(NOW), instant.text(NOW + timedelta(minutes=1))
 
 
-@pytest.fixture
-def table(engine):
-    return engine.table()
-
-
 def a_head(name="digest", *, generation=1, planned_to=FENCE, **more):
     pk, sk = head_key("emails", name)
     return {"pk": pk, "sk": sk, "generation": generation, "planned_to": planned_to, "packed": b"{}", **more}

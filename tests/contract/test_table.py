@@ -34,11 +34,6 @@ def at(seconds):
     return instant.text(NOW + timedelta(seconds=seconds))
 
 
-@pytest.fixture
-def table(engine):
-    return engine.table()
-
-
 # write and read
 
 
@@ -60,6 +55,7 @@ def test_batches_hold_25_writes_and_100_reads(table):
     for start in range(0, 100, 25):
         assert table.write(written[start : start + 25]) == []
     assert len(table.read([rows.key(row) for row in written]).rows) == 100
+    assert table.read([]) == BatchRead()
 
 
 @pytest.mark.parametrize("sort_keys", [[f"{n:03}" for n in range(26)], "121"], ids=["26 rows", "a key twice"])
@@ -75,14 +71,6 @@ def test_invalid_batch_write_writes_nothing(table, sort_keys):
 def test_invalid_batch_read_is_refused(table, sort_keys):
     with pytest.raises(REFUSED):
         table.read([(str(EMAILS), sort_key) for sort_key in sort_keys])
-
-
-def test_missing_row_is_not_unread(table):
-    table.write([a_row("1")])
-    reading = table.read([(str(EMAILS), "1"), (str(EMAILS), "2"), (str(OTHER), "1")])
-    assert set(reading.rows) == {(str(EMAILS), "1")}
-    assert reading.unread == frozenset()
-    assert table.read([]).rows == {}
 
 
 # page
@@ -171,12 +159,6 @@ def test_key_is_free_again_from_its_ttl_on(table, seconds, is_free):
     assert winner == (second if is_free else first)
 
 
-def test_mark_done_is_seen_by_the_next_claim(table):
-    row = table.claim(a_claim(), now=NOW)
-    assert table.mark_done(rows.key(row), id=row["id"])
-    assert table.claim(a_claim(), now=NOW) == {**row, "done": True}
-
-
 def noted_by(table, row):
     """Return which changes of a key's row are made for the job of that row."""
     key, id = rows.key(row), row["id"]
@@ -214,12 +196,12 @@ def test_key_is_taken_over_as_it_was_read(table):
     assert table.read([rows.key(first)]).rows[rows.key(first)] == second
 
 
-@pytest.mark.parametrize("note", ["share", "mark_done"])
-def test_shared_or_done_key_is_not_released(table, note):
+@pytest.mark.parametrize(("note", "field"), [("share", "shared"), ("mark_done", "done")])
+def test_shared_or_done_key_is_not_released(table, note, field):
     row = table.claim(a_claim(), now=NOW)
-    getattr(table, note)(rows.key(row), id=row["id"])
+    assert getattr(table, note)(rows.key(row), id=row["id"])
     assert not table.release(rows.key(row), id=row["id"], ttl=1)
-    assert table.claim(a_claim(), now=NOW)["id"] == row["id"]
+    assert table.claim(a_claim(), now=NOW) == {**row, field: True}
 
 
 def test_calls_of_a_key_are_changed_from_what_was_read(table):
@@ -248,15 +230,6 @@ def noted(table, row):
 
 
 PAIRS = list(product(OF_WORKERS, repeat=2))
-
-
-def test_outcome_is_read_as_it_was_put(table):
-    other = an_outcome(9, State.SUCCEEDED, uid="b")
-    assert table.record(other)
-    for state in OF_WORKERS:
-        row = an_outcome(3, state, uid=state)
-        assert table.record(row), state
-        assert (noted(table, row), noted(table, other)) == (row, other)
 
 
 def test_outcomes_are_read_the_last_first(table):
@@ -292,7 +265,7 @@ def test_outcome_replaces_an_earlier_one(table, first, second, is_put):
         job = f"{there}-{state}"
         before = {**an_outcome(state=there, uid=job, **first), "error": "TimeoutError"}
         after = an_outcome(state=state, uid=job, **second)
-        table.record(before)
+        assert table.record(before), job
         assert table.record(after) is is_put(there, state), job
         assert noted(table, after) == (after if is_put(there, state) else before)
 
