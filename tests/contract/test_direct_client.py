@@ -31,10 +31,10 @@ from dueline.cli.import_command import id_terms
 from dueline.config.environment import PUBLISHED_SCHEMAS
 from dueline.config.names import Names
 from dueline.core import rows
-from dueline.core.job import JobId, Partition
+from dueline.core.job import JobId
 from dueline.core.status import Outcome, note_outcome
 from tests.api_harness import SETTINGS
-from tests.builders import a_queue, an_id
+from tests.builders import a_queue, an_id, emails
 from tests.contract.engines import create_table
 from tests.forking import run_in_fork
 from tests.opentelemetry import TRACER, parent_of
@@ -252,7 +252,7 @@ def test_giving_up_names_the_job(session, deployment, sqs):
 def a_live_id(number):
     """Return an id of a partition that is not past its retention by this machine's clock."""
     tomorrow = datetime.now(UTC).replace(microsecond=0) + DAY
-    return str(an_id(partition=Partition(queue="emails", number=number), due=tomorrow))
+    return str(an_id(partition=emails(number), due=tomorrow))
 
 
 def test_job_in_a_newer_partition_is_found(session, deployment):

@@ -6,16 +6,15 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import instant, rows
-from dueline.core.job import Partition
 from dueline.core.ports import KeyChange, MoveOutcome
 from dueline.core.rows import moved_to
 from dueline.errors import DuelineError
-from tests.builders import EMAILS, NOW, a_job
+from tests.builders import EMAILS, NOW, a_job, emails
 from tests.contract.engines import TABLES_WITH_TRANSACTIONS
 
 pytestmark = pytest.mark.parametrize("engine", TABLES_WITH_TRANSACTIONS, indirect=True)
 
-OTHER = Partition(queue="emails", number=1)
+OTHER = emails(1)
 
 
 def raise_fence(table, seconds, *, partition=EMAILS):

@@ -17,9 +17,8 @@ from dueline.cli import connect
 from dueline.cli.app import app
 from dueline.config.names import Names
 from dueline.core import rows
-from dueline.core.job import Partition
 from tests.api_harness import SETTINGS
-from tests.builders import a_job, a_queue
+from tests.builders import a_job, a_queue, emails
 from tests.contract.engines import create_table
 
 NAMES = Names("shop")
@@ -90,7 +89,7 @@ def run(account, tmp_path):
 
 
 def put_job(account):
-    job = a_job(partition=Partition(queue="emails", number=1), due=NOW + timedelta(days=3))
+    job = a_job(partition=emails(1), due=NOW + timedelta(days=3))
     DynamoTable(account.session.client("dynamodb"), NAMES.table, state=NAMES.state).write([rows.job_row(job)])
 
 

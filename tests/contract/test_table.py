@@ -7,19 +7,19 @@ from itertools import product
 import pytest
 
 from dueline.core import instant, rows
-from dueline.core.job import Partition, State
+from dueline.core.job import State
 from dueline.core.ports import BatchRead
 from dueline.core.rows import PartitionState, slots_key
 from dueline.core.status import FINAL, OF_WORKERS, Outcome, outcome_row, read_outcome
 from dueline.errors import DuelineError
-from tests.builders import EMAILS, NOW, a_job, an_id
+from tests.builders import EMAILS, NOW, a_job, an_id, emails
 from tests.contract.engines import TABLES
 
 pytestmark = pytest.mark.parametrize("engine", TABLES, indirect=True)
 
 REFUSED = (ValueError, DuelineError)
 ALL = {"after": rows.FIRST, "until": "~"}
-OTHER = Partition(queue="emails", number=1)
+OTHER = emails(1)
 
 
 def a_row(sort_key, **more):
@@ -303,15 +303,10 @@ def state(table):
     return rows.read_state(table.read([key]).rows.get(key))
 
 
-def test_new_partition_is_free(table):
-    take(table, owner="other", fence=500, partition=OTHER)
-    expected = PartitionState(fence=at(240), cursor=rows.FIRST, owner="me", lease=at(30))
-    assert take(table) == expected
-    assert state(table) == expected
-
-
 def test_lease_is_taken_over_once_expired(table):
-    held = take(table, owner="other")
+    take(table, owner="another", fence=500, partition=OTHER)
+    held = PartitionState(fence=at(240), cursor=rows.FIRST, owner="other", lease=at(30))
+    assert take(table, owner="other") == held
     assert take(table, now=29.999, lease=60, fence=270) == held
     assert state(table) == held
     assert take(table, now=30, lease=60, fence=270) == PartitionState(fence=at(270), owner="me", lease=at(60))
