@@ -66,13 +66,6 @@ def test_move_needs_a_lower_fence(table, fence, moves):
     assert state(table) == before
 
 
-def test_cancelled_job_is_not_moved(table):
-    old, new = old_and_new()
-    cancellation = table.add(rows.cancellation_row(old.id, at=NOW))
-    assert move(table, old, new) is MoveOutcome.REFUSED
-    assert moved(table, old, new) == [cancellation, None]
-
-
 def test_job_is_moved_once(table):
     old, new = old_and_new()
     assert move(table, old, new) is MoveOutcome.DONE

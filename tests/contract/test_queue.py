@@ -57,11 +57,6 @@ def test_batch_of_eleven_is_refused_whole(queue):
     assert visible(queue) == []
 
 
-def test_delayed_message_is_not_visible_yet(queue):
-    assert queue.send([a_message(body="later", delay=900), a_message(body="now")]) == []
-    assert [message.body for message in visible(queue)] == ["now"]
-
-
 def test_too_long_a_delay_fails_alone(queue):
     (refusal,) = queue.send([a_message(body="1"), a_message(body="2", delay=901), a_message(body="3")])
     assert (refusal.index, refusal.final) == (1, True)

@@ -118,14 +118,6 @@ def test_pages_have_no_gaps_or_repeats(table, limit):
 # add and mark_exact
 
 
-def test_add_keeps_the_row_that_exists(table):
-    id = an_id()
-    first, second = rows.cancellation_row(id, at=NOW), rows.cancellation_row(id, at=NOW + timedelta(seconds=9))
-    assert table.add(first) == first
-    assert table.add(second) == first
-    assert table.read([rows.key(first)]).rows[rows.key(first)] == first
-
-
 def test_mark_exact_marks_existing_rows_only(table):
     id, gone = an_id(), an_id(partition=OTHER)
     row = table.add(rows.cancellation_row(id, at=NOW))
