@@ -3,16 +3,13 @@ from contextlib import ExitStack
 from functools import cache
 
 import boto3
-import botocore.session
 import pytest
-from botocore.loaders import create_loader
 from moto import mock_aws
 from moto.core import models
 
+from dueline.core.ports import Table
 from tests.contract.engines import ENGINES, Engine
 
-# What AWS's services look like is read once.
-LOADER = create_loader()
 # moto makes 1,300 of them for each test, of the same patterns.
 models.CallbackResponse = cache(models.CallbackResponse)
 
@@ -40,9 +37,12 @@ def engine(request: pytest.FixtureRequest, started: Callable[[str], Engine]) -> 
 
 
 @pytest.fixture
+def table(engine: Engine) -> Table:
+    return engine.table()
+
+
+@pytest.fixture
 def session() -> Iterator[boto3.Session]:
     """A session of an account that moto keeps in memory."""
-    own = botocore.session.Session()
-    own.register_component("data_loader", LOADER)
     with mock_aws():
-        yield boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1", botocore_session=own)
+        yield boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")

@@ -1,14 +1,13 @@
 """A backup is read whole, in parts that begin again anywhere, from two tables in memory or on DynamoDB."""
 
 import json
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 
-import boto3
 import pytest
-from moto import mock_aws
 
 from dueline.aws import recovery
 from dueline.aws.dynamodb import DynamoTable
@@ -16,14 +15,14 @@ from dueline.aws.recovery import DynamoBackup
 from dueline.config.environment import PUBLISHED_SCHEMAS
 from dueline.config.names import Names
 from dueline.core import instant, rows
-from dueline.core.job import Partition
 from dueline.errors import DeploymentNotFound, InvalidJob
 from dueline.operations.restore import NOW as NOW_DUE
-from tests.builders import EMAILS, NOW, a_job
+from tests.api_harness import SETTINGS
+from tests.builders import EMAILS, NOW, a_job, emails
 from tests.contract.engines import TABLES, create_table
 from tests.memory_operations import MemoryBackup
 
-PARTITIONS = [Partition(queue="emails", number=number) for number in range(5)]
+PARTITIONS = [emails(number) for number in range(5)]
 OF = 3
 
 
@@ -91,42 +90,38 @@ def test_backup_name_has_its_creation_time(engine):
     assert backup.name == f"{table._name}@{instant.text(made)}"
 
 
-def test_example_policy_allows_what_a_restore_calls():
+def test_example_policy_allows_what_a_restore_calls(session):
     names, called = Names("dueline"), set()
 
     def note(model, **_):
         # An action of IAM is the operation, but for a batch of messages.
         called.add(f"{model.service_model.endpoint_prefix}:{model.name.removesuffix('Batch')}")
 
-    with mock_aws():
-        session = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")
-        queue = session.client("sqs").create_queue(QueueName=names.inbound)["QueueUrl"]
-        settings = {"queue_urls": queue.removesuffix(names.inbound), "lookahead": 240, "direct_horizon": 890}
-        settings |= {"deployment": "dueline", "payloads": "payloads"}
-        for name, value in ((names.settings_parameter, settings), (names.schema_parameter, PUBLISHED_SCHEMAS)):
-            session.client("ssm").put_parameter(Name=name, Value=json.dumps(value), Type="String")
-        scheduler = session.client("scheduler")
-        scheduler.create_schedule_group(Name=names.schedule_group)
-        target = {"Arn": "arn:aws:lambda:eu-west-1:123456789012:function:f", "RoleArn": "arn:aws:iam::1:role/r"}
-        rest = {"ScheduleExpression": "rate(1 minute)", "FlexibleTimeWindow": {"Mode": "OFF"}, "Target": target}
-        scheduler.create_schedule(Name="emails.0", GroupName=names.schedule_group, **rest)
-        dynamodb = session.client("dynamodb")
-        for table in (names.table, names.state, "dueline-jobs-restored", "dueline-state-restored"):
-            create_table(dynamodb, table)
-        now = datetime.now(UTC)
-        # Of both tables one job that the other does not have, behind the cursor of the backup.
-        lost, since = a_job(due=now - timedelta(hours=1)), a_job(due=now - timedelta(hours=2))
-        backup = DynamoTable(dynamodb, "dueline-jobs-restored", state="dueline-state-restored")
-        backup.write([rows.job_row(lost), rows.job_row(a_job(due=now + timedelta(days=1)))])
-        pk, sk = rows.state_key(EMAILS)
-        cursor = rows.end_of(instant.text(now - timedelta(hours=1.5)))
-        backup.write([{"pk": pk, "sk": sk, "cursor": cursor, "fence": cursor}])
-        DynamoTable(dynamodb, names.table, state=names.state).write([rows.job_row(since)])
-        session.events.register("before-parameter-build", note)
-        tables = {"jobs": "dueline-jobs-restored", "state": "dueline-state-restored"}
-        restore = recovery.restore(
-            "dueline", **tables, hand_over_from=None, session=session, on_progress=lambda *_: None
-        )
-        assert restore.apply().jobs["emails"][NOW_DUE] == 1
+    queue = session.client("sqs").create_queue(QueueName=names.inbound)["QueueUrl"]
+    settings = asdict(replace(SETTINGS, deployment="dueline", queue_urls=queue.removesuffix(names.inbound)))
+    for name, value in ((names.settings_parameter, settings), (names.schema_parameter, PUBLISHED_SCHEMAS)):
+        session.client("ssm").put_parameter(Name=name, Value=json.dumps(value), Type="String")
+    scheduler = session.client("scheduler")
+    scheduler.create_schedule_group(Name=names.schedule_group)
+    target = {"Arn": "arn:aws:lambda:eu-west-1:123456789012:function:f", "RoleArn": "arn:aws:iam::1:role/r"}
+    rest = {"ScheduleExpression": "rate(1 minute)", "FlexibleTimeWindow": {"Mode": "OFF"}, "Target": target}
+    scheduler.create_schedule(Name="emails.0", GroupName=names.schedule_group, **rest)
+    copy = {"jobs": "dueline-jobs-restored", "state": "dueline-state-restored"}
+    dynamodb = session.client("dynamodb")
+    for table in (names.table, names.state, *copy.values()):
+        create_table(dynamodb, table)
+    now = datetime.now(UTC)
+    # Of both tables one job that the other does not have, behind the cursor of the backup.
+    lost, since = a_job(due=now - timedelta(hours=1)), a_job(due=now - timedelta(hours=2))
+    backup = DynamoTable(dynamodb, copy["jobs"], state=copy["state"])
+    backup.write([rows.job_row(lost), rows.job_row(a_job(due=now + timedelta(days=1)))])
+    pk, sk = rows.state_key(EMAILS)
+    cursor = rows.end_of(instant.text(now - timedelta(hours=1.5)))
+    backup.write([{"pk": pk, "sk": sk, "cursor": cursor, "fence": cursor}])
+    DynamoTable(dynamodb, names.table, state=names.state).write([rows.job_row(since)])
+    session.events.register("before-parameter-build", note)
+    rest = {"hand_over_from": None, "session": session, "on_progress": lambda *_: None}
+    restore = recovery.restore("dueline", **copy, **rest)
+    assert restore.apply().jobs["emails"][NOW_DUE] == 1
     policy = json.loads((Path(__file__).parents[2] / "examples" / "restore_policy.json").read_text())
     assert called == {action for statement in policy["Statement"] for action in statement["Action"]}

@@ -3,7 +3,6 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-import boto3
 import pytest
 from botocore.stub import Stubber
 
@@ -88,10 +87,9 @@ def test_missing_log_is_not_an_empty_one(logs):
 
 
 @pytest.fixture
-def made_up():
+def made_up(session):
     """A client of which a test makes up the answers."""
-    client = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1").client("logs")
-    with Stubber(client) as answering:
+    with Stubber(session.client("logs")) as answering:
         yield answering
 
 

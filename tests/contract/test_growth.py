@@ -5,8 +5,7 @@ from unittest.mock import patch
 import pytest
 
 from bench import growth
-from bench.growth import BUSY_TICK, IDLE_TICK, PARTITION, check, step_costs, tables
-from dueline.core.rows import FIRST, read_job
+from bench.growth import BUSY_TICK, IDLE_TICK, check, step_costs, tables
 
 
 @pytest.fixture(scope="module")
@@ -15,13 +14,7 @@ def ready(tmp_path_factory):
         yield ready
 
 
-def test_loaded_rows_are_jobs_in_due_order(ready):
-    none, thirty = (
-        [read_job(row) for row in steps.table.page(PARTITION, after=FIRST, until="~").rows] for steps in ready.values()
-    )
-    assert none == []
-    assert len({job.id.uid for job in thirty}) == 30
-    assert [job.id.due for job in thirty] == sorted(job.id.due for job in thirty)
+def test_loaded_rows_are_checked(ready):
     with pytest.raises(RuntimeError, match="not as if 31 jobs wait"):
         check(ready[30], 31)
 

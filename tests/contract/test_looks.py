@@ -3,7 +3,6 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-import boto3
 import pytest
 from botocore.stub import Stubber
 from typer.testing import CliRunner
@@ -20,11 +19,6 @@ NOW = datetime(2026, 11, 23, 3, tzinfo=UTC)
 QUEUE_URLS = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:shop-alarms"
 DEPLOYMENT = ObservedDeployment(names=Names("shop"), queues=())
-
-
-@pytest.fixture
-def session():
-    return boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")
 
 
 @pytest.fixture

@@ -6,21 +6,15 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import instant, rows
-from dueline.core.job import Partition
 from dueline.core.ports import KeyChange, MoveOutcome
 from dueline.core.rows import moved_to
 from dueline.errors import DuelineError
-from tests.builders import EMAILS, NOW, a_job
+from tests.builders import EMAILS, NOW, a_job, emails
 from tests.contract.engines import TABLES_WITH_TRANSACTIONS
 
 pytestmark = pytest.mark.parametrize("engine", TABLES_WITH_TRANSACTIONS, indirect=True)
 
-OTHER = Partition(queue="emails", number=1)
-
-
-@pytest.fixture
-def table(engine):
-    return engine.table()
+OTHER = emails(1)
 
 
 def raise_fence(table, seconds, *, partition=EMAILS):
@@ -70,13 +64,6 @@ def test_move_needs_a_lower_fence(table, fence, moves):
     assert move(table, old, new) is (MoveOutcome.DONE if moves else MoveOutcome.REFUSED)
     assert [row is not None for row in moved(table, old, new)] == [moves] * 2
     assert state(table) == before
-
-
-def test_cancelled_job_is_not_moved(table):
-    old, new = old_and_new()
-    cancellation = table.add(rows.cancellation_row(old.id, at=NOW))
-    assert move(table, old, new) is MoveOutcome.REFUSED
-    assert moved(table, old, new) == [cancellation, None]
 
 
 def test_job_is_moved_once(table):

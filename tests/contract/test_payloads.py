@@ -46,14 +46,6 @@ def test_renewed_payload_stays_as_it_is(payloads):
 
 
 @ON_ALL
-def test_find_returns_the_size(payloads):
-    pointer = payloads.put("0016/emails/x", TEXT)
-    stored = payloads.find("0016/emails/x")
-    assert (stored.pointer, stored.bytes) == (pointer, len(TEXT))
-    assert stored.sha256 in (None, sha256(TEXT.encode()))
-
-
-@ON_ALL
 def test_missing_or_foreign_payload_is_not_copied(payloads):
     pointer = payloads.put("0016/emails/x", TEXT)
     missing, foreign = Pointer(bucket=pointer.bucket, key="0016/emails/y"), Pointer(bucket="not-ours", key="x")

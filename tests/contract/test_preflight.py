@@ -1,7 +1,7 @@
 """`dueline preflight`: what would be stranded, what the account lacks, and what could not be looked at."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -11,20 +11,22 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from typer.testing import CliRunner
 
+from dueline.aws.dynamodb import DynamoTable
 from dueline.aws.preflight import Preflight
 from dueline.cli import connect
 from dueline.cli.app import app
-from dueline.config.environment import ApiSettings
 from dueline.config.names import Names
 from dueline.core import rows
-from dueline.core.job import Partition
-from tests.builders import a_job, a_queue
+from tests.api_harness import SETTINGS
+from tests.builders import a_job, a_queue, emails
 from tests.contract.engines import create_table
 
 NAMES = Names("shop")
 NOW = datetime.now(UTC).replace(microsecond=0)
 KEPT = "name: shop\nqueues: {emails: {partitions: 2}}\n"
 REMOVED = "name: shop\n"
+FEWER = "name: shop\nqueues: {emails: {partitions: 1}}"
+SHORTER = "name: shop\nqueues: {emails: {partitions: 2, message_retention_days: 1}}"
 
 
 def overwrite(account, parameter, content):
@@ -57,7 +59,7 @@ class Account:
         """Let a queue be deployed, as far as preflight looks."""
         ssm, sqs, dynamodb = map(self.session.client, ("ssm", "sqs", "dynamodb"))
         urls = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
-        settings = ApiSettings(deployment="shop", queue_urls=urls, payloads="p", direct_horizon=890, lookahead=240)
+        settings = replace(SETTINGS, deployment="shop", queue_urls=urls)
         parameters = {NAMES.settings_parameter: asdict(settings), NAMES.queue_parameter(queue.name): queue.to_json()}
         for name, value in parameters.items():
             ssm.put_parameter(Name=name, Value=json.dumps(value), Type="String")
@@ -86,10 +88,17 @@ def run(account, tmp_path):
     return run
 
 
-def put_job(partition):
-    job = a_job(partition=Partition(queue="emails", number=partition), due=NOW + timedelta(days=3))
-    table = boto3.resource("dynamodb", region_name="eu-west-1").Table(NAMES.table)
-    table.put_item(Item=rows.job_row(job))
+def put_job(account):
+    job = a_job(partition=emails(1), due=NOW + timedelta(days=3))
+    DynamoTable(account.session.client("dynamodb"), NAMES.table, state=NAMES.state).write([rows.job_row(job)])
+
+
+def queue_of(account):
+    return account.session.resource("sqs").get_queue_by_name(QueueName=NAMES.queue("emails"))
+
+
+def put_message(account):
+    queue_of(account).send_message(MessageBody="{}")
 
 
 def test_first_deployment_is_all_clear(run):
@@ -101,37 +110,29 @@ def test_first_deployment_is_all_clear(run):
 
 
 @pytest.mark.parametrize(
-    ("text", "what"),
+    ("text", "what", "strand"),
     [
-        (REMOVED, "queue emails: removed in queues.yaml, which would strand 1 job"),
-        (
-            "name: shop\nqueues: {emails: {partitions: 1}}",
-            "queue emails: changed in queues.yaml, which would strand 1 job in partitions from 1 on",
-        ),
+        (REMOVED, "removed in queues.yaml, which would strand 1 job", put_job),
+        (FEWER, "changed in queues.yaml, which would strand 1 job in partitions from 1 on", put_job),
+        (SHORTER, "changed in queues.yaml, which would strand 1 message in its SQS queues", put_message),
     ],
 )
-def test_stranded_jobs_are_a_problem(account, run, text, what):
+def test_stranded_jobs_are_a_problem(account, run, text, what, strand):
     account.deploy(a_queue(partitions=2))
     before = run(text)
     assert before.exit_code == 0, before.output
-    put_job(partition=1)
+    strand(account)
     done = run(text)
     assert done.exit_code == 1
-    assert what in done.stdout
+    assert f"queue emails: {what}" in done.stdout
     assert "Do: put it back" in done.stdout
     assert run(KEPT).exit_code == 0
 
 
-def test_shorter_retention_is_a_problem(account, run):
+def test_missing_queue_has_nothing_to_strand(account, run):
     account.deploy(a_queue(partitions=2))
-    sqs = account.session.client("sqs")
-    url = sqs.get_queue_url(QueueName=NAMES.queue("emails"))["QueueUrl"]
-    sqs.send_message(QueueUrl=url, MessageBody="{}")
-    shorter = "name: shop\nqueues: {emails: {partitions: 2, message_retention_days: 1}}"
-    done = run(shorter)
-    assert (done.exit_code, "1 message in its SQS queues" in done.stdout) == (1, True)
-    sqs.delete_queue(QueueUrl=url)
-    assert run(shorter).exit_code == 0
+    queue_of(account).delete()
+    assert run(SHORTER).exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ReadTimeoutError
 
+from bench.counted import Meter
 from dueline.aws.dynamodb import DynamoTable
 from dueline.core import instant
 from dueline.errors import DuelineError, Unavailable
@@ -109,12 +110,8 @@ def test_botocore_corrects_no_skew(clock, code):
 
 @pytest.mark.parametrize("engine", ["moto"], indirect=True)
 def test_row_that_is_there_comes_with_the_refusal(engine):
-    table, operations = engine.table(), []
+    table, meter = engine.table(), Meter(engine.dynamodb.meta)
     table.add({**ROW, "exact": True, "ttl": 7, "packed": b"\x00"})
-    handler = engine.dynamodb.meta.events
-    handler.register("before-call.dynamodb", note := lambda model, **_: operations.append(model.name))
-    try:
+    with meter.counting() as exchanges:
         assert table.add(ROW) == {**ROW, "exact": True, "ttl": 7, "packed": b"\x00"}
-    finally:
-        handler.unregister("before-call.dynamodb", note)
-    assert operations == ["PutItem"]
+    assert [each.operation for each in exchanges] == ["PutItem"]

@@ -7,19 +7,19 @@ from itertools import product
 import pytest
 
 from dueline.core import instant, rows
-from dueline.core.job import Partition, State
+from dueline.core.job import State
 from dueline.core.ports import BatchRead
 from dueline.core.rows import PartitionState, slots_key
 from dueline.core.status import FINAL, OF_WORKERS, Outcome, outcome_row, read_outcome
 from dueline.errors import DuelineError
-from tests.builders import EMAILS, NOW, a_job, an_id
+from tests.builders import EMAILS, NOW, a_job, an_id, emails
 from tests.contract.engines import TABLES
 
 pytestmark = pytest.mark.parametrize("engine", TABLES, indirect=True)
 
 REFUSED = (ValueError, DuelineError)
 ALL = {"after": rows.FIRST, "until": "~"}
-OTHER = Partition(queue="emails", number=1)
+OTHER = emails(1)
 
 
 def a_row(sort_key, **more):
@@ -32,11 +32,6 @@ def keys(page):
 
 def at(seconds):
     return instant.text(NOW + timedelta(seconds=seconds))
-
-
-@pytest.fixture
-def table(engine):
-    return engine.table()
 
 
 # write and read
@@ -60,6 +55,7 @@ def test_batches_hold_25_writes_and_100_reads(table):
     for start in range(0, 100, 25):
         assert table.write(written[start : start + 25]) == []
     assert len(table.read([rows.key(row) for row in written]).rows) == 100
+    assert table.read([]) == BatchRead()
 
 
 @pytest.mark.parametrize("sort_keys", [[f"{n:03}" for n in range(26)], "121"], ids=["26 rows", "a key twice"])
@@ -75,14 +71,6 @@ def test_invalid_batch_write_writes_nothing(table, sort_keys):
 def test_invalid_batch_read_is_refused(table, sort_keys):
     with pytest.raises(REFUSED):
         table.read([(str(EMAILS), sort_key) for sort_key in sort_keys])
-
-
-def test_missing_row_is_not_unread(table):
-    table.write([a_row("1")])
-    reading = table.read([(str(EMAILS), "1"), (str(EMAILS), "2"), (str(OTHER), "1")])
-    assert set(reading.rows) == {(str(EMAILS), "1")}
-    assert reading.unread == frozenset()
-    assert table.read([]).rows == {}
 
 
 # page
@@ -130,14 +118,6 @@ def test_pages_have_no_gaps_or_repeats(table, limit):
 # add and mark_exact
 
 
-def test_add_keeps_the_row_that_exists(table):
-    id = an_id()
-    first, second = rows.cancellation_row(id, at=NOW), rows.cancellation_row(id, at=NOW + timedelta(seconds=9))
-    assert table.add(first) == first
-    assert table.add(second) == first
-    assert table.read([rows.key(first)]).rows[rows.key(first)] == first
-
-
 def test_mark_exact_marks_existing_rows_only(table):
     id, gone = an_id(), an_id(partition=OTHER)
     row = table.add(rows.cancellation_row(id, at=NOW))
@@ -169,12 +149,6 @@ def test_key_is_free_again_from_its_ttl_on(table, seconds, is_free):
     table.claim(first, now=NOW)
     winner = table.claim(second, now=NOW + timedelta(hours=2, seconds=seconds))
     assert winner == (second if is_free else first)
-
-
-def test_mark_done_is_seen_by_the_next_claim(table):
-    row = table.claim(a_claim(), now=NOW)
-    assert table.mark_done(rows.key(row), id=row["id"])
-    assert table.claim(a_claim(), now=NOW) == {**row, "done": True}
 
 
 def noted_by(table, row):
@@ -214,12 +188,12 @@ def test_key_is_taken_over_as_it_was_read(table):
     assert table.read([rows.key(first)]).rows[rows.key(first)] == second
 
 
-@pytest.mark.parametrize("note", ["share", "mark_done"])
-def test_shared_or_done_key_is_not_released(table, note):
+@pytest.mark.parametrize(("note", "field"), [("share", "shared"), ("mark_done", "done")])
+def test_shared_or_done_key_is_not_released(table, note, field):
     row = table.claim(a_claim(), now=NOW)
-    getattr(table, note)(rows.key(row), id=row["id"])
+    assert getattr(table, note)(rows.key(row), id=row["id"])
     assert not table.release(rows.key(row), id=row["id"], ttl=1)
-    assert table.claim(a_claim(), now=NOW)["id"] == row["id"]
+    assert table.claim(a_claim(), now=NOW) == {**row, field: True}
 
 
 def test_calls_of_a_key_are_changed_from_what_was_read(table):
@@ -248,15 +222,6 @@ def noted(table, row):
 
 
 PAIRS = list(product(OF_WORKERS, repeat=2))
-
-
-def test_outcome_is_read_as_it_was_put(table):
-    other = an_outcome(9, State.SUCCEEDED, uid="b")
-    assert table.record(other)
-    for state in OF_WORKERS:
-        row = an_outcome(3, state, uid=state)
-        assert table.record(row), state
-        assert (noted(table, row), noted(table, other)) == (row, other)
 
 
 def test_outcomes_are_read_the_last_first(table):
@@ -292,7 +257,7 @@ def test_outcome_replaces_an_earlier_one(table, first, second, is_put):
         job = f"{there}-{state}"
         before = {**an_outcome(state=there, uid=job, **first), "error": "TimeoutError"}
         after = an_outcome(state=state, uid=job, **second)
-        table.record(before)
+        assert table.record(before), job
         assert table.record(after) is is_put(there, state), job
         assert noted(table, after) == (after if is_put(there, state) else before)
 
@@ -330,15 +295,10 @@ def state(table):
     return rows.read_state(table.read([key]).rows.get(key))
 
 
-def test_new_partition_is_free(table):
-    take(table, owner="other", fence=500, partition=OTHER)
-    expected = PartitionState(fence=at(240), cursor=rows.FIRST, owner="me", lease=at(30))
-    assert take(table) == expected
-    assert state(table) == expected
-
-
 def test_lease_is_taken_over_once_expired(table):
-    held = take(table, owner="other")
+    take(table, owner="another", fence=500, partition=OTHER)
+    held = PartitionState(fence=at(240), cursor=rows.FIRST, owner="other", lease=at(30))
+    assert take(table, owner="other") == held
     assert take(table, now=29.999, lease=60, fence=270) == held
     assert state(table) == held
     assert take(table, now=30, lease=60, fence=270) == PartitionState(fence=at(270), owner="me", lease=at(60))

@@ -37,19 +37,15 @@ def test_ttl_that_is_being_switched_counts_as_switched(client, status, is_on):
         assert DynamoTimeToLive(client, "jobs").is_on() == is_on
 
 
-def test_second_change_in_an_hour_is_not_yet(client):
+@pytest.mark.parametrize(
+    ("code", "message", "error"),
+    [("ValidationException", "has been modified", NotYet), ("AccessDeniedException", "AccessDenied", Unavailable)],
+)
+def test_second_change_in_an_hour_is_not_yet(client, code, message, error):
     with Stubber(client) as refusing:
         refusing.add_response("describe_time_to_live", STATUS)
-        refusing.add_client_error("update_time_to_live", "ValidationException", "Time to live has been modified")
-        with pytest.raises(NotYet, match=r"switching the TTL of jobs off: .*has been modified"):
+        refusing.add_client_error("update_time_to_live", code, message)
+        with pytest.raises(error, match=f"switching the TTL of jobs off: .*{message}") as raised:
             DynamoTimeToLive(client, "jobs").switch(on=False)
-
-
-def test_other_ttl_errors_are_raised(client):
-    with Stubber(client) as refusing:
-        refusing.add_response("describe_time_to_live", STATUS)
-        refusing.add_client_error("update_time_to_live", "AccessDeniedException")
-        with pytest.raises(Unavailable, match="AccessDenied") as raised:
-            DynamoTimeToLive(client, "jobs").switch(on=False)
+    assert raised.type is error
     assert isinstance(raised.value.__cause__, ClientError)
-    assert not isinstance(raised.value, NotYet)

@@ -16,14 +16,11 @@ class Choices:
 
     def __init__(self, *, seed: int | None = None, decided: Decided | None = None) -> None:
         self._seed = seed
-        self._decided = decided or {}
+        self.decided = decided or {}
         self.made: dict[tuple[str, int], int] = {}
 
     def stream(self, name: str) -> "Stream":
         return Stream(name, None if self._seed is None else Random(f"{self._seed} {name}"), self)
-
-    def decided(self, name: str, place: int) -> int:
-        return self._decided.get((name, place), 0)
 
 
 class Stream:
@@ -51,7 +48,7 @@ class Stream:
 
     def _decide(self, drawn: int) -> int:
         place, self._place = self._place, self._place + 1
-        decision = drawn if self._random else self._choices.decided(self._name, place)
+        decision = drawn if self._random else self._choices.decided.get((self._name, place), 0)
         if decision:
             self._choices.made[self._name, place] = decision
         return decision

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
-from functools import cache, partial
+from functools import partial
 from itertools import chain, product
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import patch
 
 from dueline.config.deployment import Deployment
@@ -101,21 +101,13 @@ def _with_missed(outcomes: tuple[Outcome, ...], missed: int) -> Iterable[tuple[O
     return dict.fromkeys((*each[:at], Outcome.MISSED, *each[at:]) for each in fewer for at in range(1, len(each)))
 
 
-class RunResult(NamedTuple):
-    """What came of a run: how late a job was at most, in seconds, and how many came twice."""
-
-    lateness: float
-    repeats: int
-
-
-@cache
-def results_of(scenario: Scenario) -> Sequence[RunResult]:
-    """Simulate all runs of a scenario."""
+def worst_of(scenario: Scenario) -> float:
+    """Simulate all runs of a scenario; return how late a job was at most, in seconds."""
     with patch.multiple(tick, **_SCALED):
-        return [_simulate(firings, scenario.herd) for firings in dict.fromkeys(scenario.runs())]
+        return max(_simulate(firings, scenario.herd) for firings in dict.fromkeys(scenario.runs()))
 
 
-def _simulate(firings: tuple[Firing, ...], herd: int) -> RunResult:
+def _simulate(firings: tuple[Firing, ...], herd: int) -> float:
     jobs = {str(job.id): job for job in _jobs(firings, herd)}
     deliveries = _run(firings, jobs.values())
     first: dict[str, Delivery] = {}
@@ -123,8 +115,7 @@ def _simulate(firings: tuple[Firing, ...], herd: int) -> RunResult:
         first.setdefault(delivery.message.attributes[ID], delivery)
     if lost := jobs.keys() - first.keys():
         raise AssertionError(f"never came: {sorted(lost)}, with firings at {firings}")
-    lateness = max((delivery.visible - jobs[id].id.due).total_seconds() for id, delivery in first.items())
-    return RunResult(lateness=lateness, repeats=len(deliveries) - len(first))
+    return max((delivery.visible - jobs[id].id.due).total_seconds() for id, delivery in first.items())
 
 
 def _jobs(firings: Sequence[Firing], herd: int) -> Iterator[StoredJob]:
@@ -214,7 +205,7 @@ HEADING = ("| what goes wrong | worst lateness |", "|---|---|")
 
 def row_of(name: str) -> str:
     """Return the table's row of a scenario."""
-    late = max(run.lateness for run in results_of(SCENARIOS[name]))
+    late = worst_of(SCENARIOS[name])
     return f"| {name} | {f'{late:.3f} s' if late >= AT_ONCE else f'on time ({late:.3f} s)'} |"
 
 

@@ -207,7 +207,7 @@ def plan(world: "World", me: "Running", action: actions.Plan) -> str:
     places = consumer.receive(waiting=action.waiting, again=action.again, seconds=VISIBILITY_SECONDS)
     batch = [
         PlanningMessage(
-            message_id=str(place), body=consumer.message(place).body, first_received=consumer.first_received(place)
+            message_id=str(place), body=consumer.message(place).body, first_received=consumer.first_received[place]
         )
         for place in places
     ]
@@ -219,7 +219,7 @@ def plan(world: "World", me: "Running", action: actions.Plan) -> str:
     for number, place in enumerate(places):
         if str(place) in planned.again:
             # The longer the longer it has waited.
-            waited = min(LONGEST_HIDDEN, (me.decided - consumer.first_received(place)) / 2)
+            waited = min(LONGEST_HIDDEN, (me.decided - consumer.first_received[place]) / 2)
             consumer.hide(place, max(1, int(waited.total_seconds())))
         elif number not in action.forgotten:
             consumer.delete(place)

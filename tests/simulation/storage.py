@@ -19,6 +19,7 @@ from tests.wire import UnseenTable
 
 # All else writes.
 READS = ("read", "page", "heads")
+MEETS_ONE_ROW = ("claim", "take_over", "share", "release", "mark_done", "change_calls", "plan")
 
 
 class ReplicatedTable:
@@ -60,7 +61,7 @@ class ReplicatedTable:
 
         def write(*args: Any, **kwargs: Any) -> Any:
             # What a write meets, readers see from then on.
-            if self._before and name in ("claim", "take_over", "share", "release", "mark_done", "change_calls"):
+            if self._before and name in MEETS_ONE_ROW:
                 self._before.pop(args[0] if isinstance(args[0], tuple) else rows.key(args[0]), None)
             self._unseen.append(lambda: on_replica(*args, **kwargs))
             if self._unseen_for and name in ("write", "add"):
@@ -75,10 +76,7 @@ class ReplicatedTable:
         before = {} if change is None else self._leader.read([rows.key(change.row)]).rows
         outcome: MoveOutcome = self._write("move")(cancellation, job, change=change, **on)
         if outcome is MoveOutcome.DONE:
-            late = {rows.key(row): self._late() for row in (cancellation, job)}
-            self._unseen_for |= {key: reads for key, reads in late.items() if reads}
-            self._before |= before if self._late() else {}
-            self._hide()
+            self._delay((cancellation, job), before)
         return outcome
 
     def change(self, change: ScheduleChange) -> bool:
@@ -87,17 +85,15 @@ class ReplicatedTable:
         before = self._leader.read([head]).rows.get(head)
         took_effect: bool = self._write("change")(change)
         if took_effect:
-            late = {rows.key(row): self._late() for row in change.cancellations}
-            self._unseen_for |= {key: reads for key, reads in late.items() if reads}
-            if self._late():
-                self._before[head] = before
-            self._hide()
+            self._delay(change.cancellations, {head: before})
         return took_effect
 
-    def plan(self, key: Key, **on: Any) -> bool:
-        self._before.pop(key, None)
-        is_as_read: bool = self._write("plan")(key, **on)
-        return is_as_read
+    def _delay(self, written: Sequence[Row], before: Mapping[Key, Row | None]) -> None:
+        """Let reads show what a transaction wrote later, each row by itself, and until then what was there before."""
+        late = {rows.key(row): self._late() for row in written}
+        self._unseen_for |= {key: reads for key, reads in late.items() if reads}
+        self._before |= before if self._late() else {}
+        self._hide()
 
     @property
     def existing(self) -> Mapping[str, Mapping[str, Row]]:
@@ -143,7 +139,7 @@ class Consumer:
         self._hidden: dict[int, float] = {}
         self._deleted: set[int] = set()
         self._jobs: dict[int, StoredJob] = {}
-        self._first: dict[int, datetime] = {}
+        self.first_received: dict[int, datetime] = {}
 
     def message(self, place: int) -> Message:
         return self._queue.deliveries[place].message
@@ -171,11 +167,8 @@ class Consumer:
         chosen += [ever[number] for number in again if number < len(ever)]
         for place in chosen:
             self._hidden[place] = self._clock.monotonic() + seconds
-            self._first.setdefault(place, self._clock.now())
+            self.first_received.setdefault(place, self._clock.now())
         return list(dict.fromkeys(chosen))
-
-    def first_received(self, place: int) -> datetime:
-        return self._first[place]
 
     def hide(self, place: int, seconds: float) -> None:
         self._hidden[place] = self._clock.monotonic() + seconds

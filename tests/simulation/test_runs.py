@@ -3,7 +3,7 @@
 import pytest
 
 from dueline.core.tick import Entries
-from tests.simulation.choices import Choices, shrink
+from tests.simulation.choices import shrink
 from tests.simulation.run import first_failure, report_of, run
 
 # `make soak-short`, which CI runs too, runs 3,000.
@@ -46,8 +46,3 @@ def test_shrunk_run_keeps_only_needed_decisions() -> None:
         return kept.get(("stream", 4), 0) >= 2 and ("stream", 17) in kept
 
     assert shrink(decided, breaks) == {("stream", 4): 2, ("stream", 17): 1}
-
-
-def test_decision_that_is_not_named_is_harmless() -> None:
-    stream = Choices(decided={("stream", 1): 2}).stream("stream")
-    assert [stream.pick("abc") for _ in range(3)] == ["a", "c", "a"]

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
@@ -11,7 +11,6 @@ from unittest.mock import patch
 
 from dueline.core import instant, message, partitions, rows, tick
 from dueline.core.job import JobId, Partition
-from dueline.core.partitions import Periods
 from dueline.core.ports import MoveOutcome
 from dueline.core.queue_settings import PLANNER
 from dueline.errors import RETRYABLE, Unavailable
@@ -39,6 +38,7 @@ from tests.simulation.recorder import Recorder, note_answer
 from tests.simulation.scheduler import Process, Scheduler, Task
 from tests.simulation.storage import Consumer, ReplicatedTable
 from tests.simulation.trace import describe_action, describe_call
+from tests.system import PERIODS as USUAL_PERIODS
 from tests.system import Core, Stores
 from tests.wire import Call, Wire, straight
 
@@ -46,12 +46,7 @@ RETENTION = timedelta(minutes=10)
 # More than clocks differ, and less than an ingest may take.
 CANCELLATION_OUTLIVES_RETENTION = timedelta(seconds=10)
 DIRECT_HORIZON = timedelta(seconds=300)
-PERIODS = Periods(
-    period=timedelta(seconds=60),
-    lookahead=timedelta(seconds=190),
-    lease=timedelta(seconds=30),
-    longest_send=timedelta(seconds=10),
-)
+PERIODS = replace(USUAL_PERIODS, lookahead=timedelta(seconds=190))
 # Longer than the lookahead, and shorter than the time between some runs.
 STEP = timedelta(seconds=240)
 # By how much a clock may be set back between its reading and a signature.
