@@ -28,10 +28,11 @@ from local.template import ROOT, configure, synthesized
 
 
 @pytest.fixture
-def note(tmp_path, monkeypatch):
-    path = tmp_path / "home" / "up.pid"
-    monkeypatch.setattr(main, "PID", path)
-    return path
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("PID", "ENV", "PORT", "STATE"):
+        monkeypatch.setattr(main, name, tmp_path / name)
+    monkeypatch.setattr(main, "HOME", tmp_path)
+    return tmp_path
 
 
 @pytest.fixture
@@ -42,19 +43,18 @@ def bystander():
     process.communicate(b"\n")
 
 
-def test_down_spares_a_process_with_a_stale_pid(note, bystander, monkeypatch, capsys):
+def test_down_spares_a_process_with_a_stale_pid(home, bystander, monkeypatch, capsys):
     killed = []
     monkeypatch.setattr(os, "kill", lambda pid, signal: signal and killed.append(pid))
-    note.parent.mkdir()
-    note.write_text(str(bystander.pid))
+    main.PID.write_text(str(bystander.pid))
     main.down()
     assert killed == []
     assert "it is not up" in capsys.readouterr().out
 
 
-def test_second_up_is_refused(note):
+def test_second_up_is_refused(tmp_path):
+    note = tmp_path / "home" / "up.pid"
     with pid_file(note):
-        assert pid_of(note) == os.getpid()
         with pytest.raises(DeploymentError, match=f"up already, as process {os.getpid()}: end that with `make down`"):
             pid_file(note).__enter__()
         assert pid_of(note) == os.getpid()
@@ -109,14 +109,6 @@ def test_only_what_changed_is_synthesized_again(clone, cache, tmp_path, monkeypa
 
 
 # Its ports
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("PID", "ENV", "PORT", "STATE"):
-        monkeypatch.setattr(main, name, tmp_path / name)
-    monkeypatch.setattr(main, "HOME", tmp_path)
-    return tmp_path
 
 
 def test_ports_are_fixed_and_kept_with_the_jobs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
