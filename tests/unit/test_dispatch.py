@@ -34,14 +34,6 @@ def test_job_past_its_retention_is_parked(system):
     assert (sent.dispatched, system.arrived()) == ((last,), [last.id])
 
 
-@pytest.mark.parametrize("error", [Throttled("slow down"), Unavailable("lost")])
-def test_throttled_batch_is_retried(error):
-    system, job = System(), due_in(10)
-    system.wire.around = on("emails.send", failing(error), times=3)
-    assert dispatch(system, job).dispatched == (job,)
-    assert system.clock.monotonic() == pytest.approx(0.1 + 0.2 + 0.4)
-
-
 def test_only_what_was_refused_is_sent_again():
     system, jobs = System(), [due_in(1), due_in(2), due_in(3)]
     system.wire.around = on("emails.send", done_in_part, times=1)
@@ -122,12 +114,6 @@ def test_swept_jobs_are_visible_just_after_due(dues, microseconds):
         for job in each.jobs:
             late = sent + timedelta(seconds=delay_seconds(job.id.due, now=sent)) - job.id.due
             assert timedelta(milliseconds=20) <= late <= timedelta(milliseconds=71)
-
-
-def test_what_is_not_swept_goes_first_and_at_once():
-    system, jobs = System(), [due_in(100), due_in(-1), due_in(50.5), due_in(101.3)]
-    dispatch(system, *jobs, swept_from=NOW + timedelta(seconds=100))
-    assert system.lateness() == [1, 0.5, 0.021, 0.021]
 
 
 def test_slow_send_delays_batches_by_itself_alone():

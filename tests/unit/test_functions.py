@@ -20,9 +20,8 @@ from dueline.core.ingest import InboundMessage, IngestResult
 from dueline.core.job import Partition
 from dueline.core.message import Message, TypedText
 from dueline.errors import Unavailable
-from dueline.functions.telemetry import DispatchMetrics, log, report
+from dueline.functions.telemetry import log, report
 from dueline.schedules.planner import Planned, PlanningMessage
-from dueline.testing import VirtualClock
 from tests.api_harness import CONTEXT, import_function, sqs_record
 from tests.builders import EMAILS, NOW, a_job, a_queue
 from tests.contract.answers import answering
@@ -40,12 +39,15 @@ def ingest(monkeypatch):
 
 
 def test_late_path_reports_by_queue_and_on_time(ingest, monkeypatch, capsys):
-    late = [a_job(due=ingest.DEPLOYMENT.clock.now() - timedelta(minutes=minutes)) for minutes in (0, 2, 3)]
+    now = ingest.DEPLOYMENT.clock.now()
+    late = [a_job(due=now - timedelta(minutes=minutes)) for minutes in (0, 2, 3)]
+    late.append(a_job(due=now, partition=Partition(queue="invoices", number=0)))
     monkeypatch.setattr(ingest, "INGEST", SimpleNamespace(run=lambda batch, *, until: IngestResult(late=late)))
     ingest.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    of_deployment, reported = lines(capsys)
-    assert of_deployment == {"deployment": "d", "LatePath": 3}
-    assert reported == {"deployment": "d", "queue": "emails", "Dispatched": 3, "OnTime": 1, "Delayed": 2}
+    of_deployment, emails, invoices = lines(capsys)
+    assert of_deployment == {"deployment": "d", "LatePath": 4}
+    assert emails == {"deployment": "d", "queue": "emails", "Dispatched": 3, "OnTime": 1, "Delayed": 2}
+    assert invoices == {"deployment": "d", "queue": "invoices", "Dispatched": 1, "OnTime": 1}
 
 
 def test_ingest_function_reports_failed_messages(ingest, monkeypatch):
@@ -147,18 +149,6 @@ def watched(planner, monkeypatch, **stalled):
 
 
 # On time is what SQS shows within a minute of when it is due
-
-
-def test_jobs_within_a_minute_are_on_time():
-    others = Partition(queue="invoices", number=0)
-    dispatched = DispatchMetrics(VirtualClock(NOW))
-    dispatched.record([a_job(due=NOW - timedelta(seconds=late)) for late in (-600, 60, 60.001)])
-    dispatched.record([a_job(due=NOW), a_job(partition=others, due=NOW)])
-    assert dispatched.flush() == {
-        "emails": {metrics.DISPATCHED: 4, metrics.ON_TIME: 3, metrics.DELAYED: 1},
-        "invoices": {metrics.DISPATCHED: 1, metrics.ON_TIME: 1, metrics.DELAYED: 0},
-    }
-    assert dispatched.flush() == {}
 
 
 @pytest.fixture
