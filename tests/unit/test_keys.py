@@ -234,12 +234,10 @@ QUEUE = a_queue(partitions=2)
 @pytest.mark.parametrize(
     "id",
     [
-        id_due_in(3600),
         id_due_in(3600, partition=emails(1)),
         id_due_in(1),
         id_due_in(-1),
         id_due_in(900, route=Route.DIRECT),
-        id_due_in(-1, route=Route.DIRECT),
         an_id(due=NOW - RETENTION + MS),
         an_id(due=NOW + FURTHEST),
     ],
