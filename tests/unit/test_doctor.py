@@ -149,10 +149,6 @@ WRONG = [
 ]
 
 
-def test_nothing_is_found_where_all_is_well():
-    assert findings(HEALTHY) == []
-
-
 @pytest.mark.parametrize(("changes", "code", "about", "severity", "said"), WRONG)
 def test_each_problem_is_named_alone(changes, code, about, severity, said):
     (result,) = findings(replace(HEALTHY, **changes))
@@ -188,14 +184,15 @@ def test_the_worst_come_first():
 @pytest.mark.parametrize(
     "changes",
     [
+        {},
         filled("shop_emails", in_flight=1),
         filled("shop_emails") | measured(shop_emails__age=0),
         filled("shop_emails") | measured(shop_emails__age=59),
         filled("shop_emails") | {"controls": {"emails": Control(rate=Rate.parse("9/m"))}},
     ],
-    ids=["in flight", "just sent", "sent in the last minute", "a rate"],
+    ids=["all is well", "in flight", "just sent", "sent in the last minute", "a rate"],
 )
-def test_waiting_jobs_that_workers_may_yet_receive_are_fine(changes):
+def test_nothing_is_found_where_workers_may_receive_what_waits(changes):
     assert findings(replace(HEALTHY, **changes)) == []
 
 

@@ -176,10 +176,16 @@ def test_tick_reports_jobs_on_time(tick, monkeypatch, capsys):
 # Lines of figures and of the log
 
 
-def test_queue_has_metrics_by_setting(capsys: pytest.CaptureFixture[str]) -> None:
-    figures = {metrics.DISPATCHED: 3, metrics.LATENESS: 61.5, metrics.PARKED: 1}
-    report({}, deployment="d", of_queues={"emails": figures, "invoices": figures}, measured={"invoices"})
-    plain, measured = lines(capsys)
+def test_figures_are_metrics_of_the_deployment_or_by_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    of_queue = {metrics.DISPATCHED: 3, metrics.LATENESS: 61.5, metrics.PARKED: 1}
+    of_deployment = {metrics.INGESTED: 9, metrics.DEAD_LETTERS: 0, metrics.ON_TIME_SHARE: None}
+    of_queues = {"emails": of_queue, "invoices": of_queue}
+    report(of_deployment, deployment="d", of_queues=of_queues, measured={"invoices"})
+    deployments, plain, measured = lines(capsys)
+    (directive,) = deployments.pop("_aws")["CloudWatchMetrics"]
+    assert deployments == {"deployment": "d", "Ingested": 9, "DeadLetters": 0}
+    assert directive["Dimensions"] == [["deployment"]]
+    assert directive["Metrics"] == [{"Name": "DeadLetters", "Unit": "Count"}]
     assert plain == {"deployment": "d", "queue": "emails", "Dispatched": 3, "Lateness": 61.5, "Parked": 1}
     (directive,) = measured.pop("_aws")["CloudWatchMetrics"]
     assert measured == {**plain, "queue": "invoices"}
@@ -188,15 +194,6 @@ def test_queue_has_metrics_by_setting(capsys: pytest.CaptureFixture[str]) -> Non
         "Dimensions": [["deployment", "queue"]],
         "Metrics": [{"Name": "Dispatched", "Unit": "Count"}, {"Name": "Lateness", "Unit": "Seconds"}],
     }
-
-
-def test_deployment_has_metrics_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    report({metrics.INGESTED: 9, metrics.DEAD_LETTERS: 0, metrics.ON_TIME_SHARE: None}, deployment="d")
-    (answer,) = lines(capsys)
-    (directive,) = answer.pop("_aws")["CloudWatchMetrics"]
-    assert answer == {"deployment": "d", "Ingested": 9, "DeadLetters": 0}
-    assert directive["Dimensions"] == [["deployment"]]
-    assert directive["Metrics"] == [{"Name": "DeadLetters", "Unit": "Count"}]
 
 
 def test_zero_on_time_needs_delayed_jobs(capsys: pytest.CaptureFixture[str]) -> None:

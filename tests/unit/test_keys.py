@@ -1,7 +1,6 @@
 """What makes calls idempotent: keys, with what a caller gets of a repeat, and ids that callers make."""
 
 import hashlib
-import uuid
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +9,6 @@ import pytest
 from dueline.core import instant, rows
 from dueline.core.idempotency import checked_id
 from dueline.core.job import Partition, Route, State, StoredJob
-from dueline.core.payloads import Upload
 from dueline.core.request import FURTHEST, Request
 from dueline.core.status import Status
 from dueline.errors import IdReused, InvalidJob, KeyReused, NotYet, QueueNotFound, Throttled, Unavailable
@@ -104,14 +102,6 @@ def test_refused_request_frees_its_key():
     assert isinstance(system.refused(keyed(DIRECT, priority=2)), QueueNotFound)
     (job,) = accepted(system, keyed(DIRECT, payload=2))
     assert on_their_way(system) == [job.id]
-
-
-def test_lost_upload_frees_its_key(system):
-    upload = Upload(uid=str(uuid.UUID(int=1)), bytes=1, sha256=hashlib.sha256(b"7").hexdigest())
-    system.stores.payloads.put(upload.key("emails"), "7")
-    system.wire.around = on("payloads.copy", lambda _: None)
-    assert isinstance(system.refused(Request(upload=str(upload), call="order 17", delay=DIRECT)), InvalidJob)
-    accepted(system, keyed())
 
 
 @pytest.mark.parametrize("terms", [{"tenant": "b", "priority": 2}, {"priority": 2}, {}])
