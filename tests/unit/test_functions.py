@@ -91,35 +91,32 @@ def test_step_has_the_time_of_its_first_receive(planner, monkeypatch):
     run.assert_called_once_with([PlanningMessage(message_id="m", body="{}", first_received=first)])
 
 
-def test_waiting_step_is_hidden_longer(planner, monkeypatch):
+@pytest.mark.parametrize("refusal", [None, Unavailable("no answer")])
+def test_waiting_step_is_hidden_longer(planner, monkeypatch, refusal):
     records = [
         sqs_record("first"),
         sqs_record("third", receives=3),
         sqs_record("old", receives=300),
         sqs_record("done"),
     ]
-    plans(planner, monkeypatch, Planned(again={"first", "third", "old"}), hide=(hide := Mock()))
+    plans(planner, monkeypatch, Planned(again={"first", "third", "old"}), hide=(hide := Mock(side_effect=refusal)))
     answer = planner.handler({"Records": records}, CONTEXT)
     hide.assert_called_once_with(["receipt of first", "receipt of third", "receipt of old"], [2, 8, 60])
     assert {each["itemIdentifier"] for each in answer["batchItemFailures"]} == {"first", "third", "old"}
 
 
-def test_step_that_cannot_be_hidden_comes_again(planner, monkeypatch):
-    plans(planner, monkeypatch, Planned(again={"m"}), hide=Mock(side_effect=Unavailable("no answer")))
-    answer = planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
-
-
 def test_planned_missed_and_dropped_are_counted(planner, monkeypatch, capsys):
     done = Planned(submitted=Counter(emails=3, invoices=2), missed=Counter(emails=1), dropped=1)
     plans(planner, monkeypatch, done)
-    planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    deployments, *of_queues = sorted(lines(capsys), key=lambda line: line.get("queue", ""))
-    assert deployments == {"deployment": "d", "PlansDropped": 1}
-    assert of_queues == [
-        {"deployment": "d", "queue": "emails", "Planned": 3, "Missed": 1},
-        {"deployment": "d", "queue": "invoices", "Planned": 2},
-    ]
+    planner.DISPATCHED.record([a_job(due=planner.DEPLOYMENT.clock.now())])
+    for dispatched in ({"Dispatched": 1, "OnTime": 1}, {}):
+        planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
+        deployments, *of_queues = sorted(lines(capsys), key=lambda line: line.get("queue", ""))
+        assert deployments == {"deployment": "d", "PlansDropped": 1}
+        assert of_queues == [
+            {"deployment": "d", "queue": "emails", "Planned": 3, "Missed": 1, **dispatched},
+            {"deployment": "d", "queue": "invoices", "Planned": 2},
+        ]
 
 
 @pytest.mark.parametrize(("stalled", "queues"), [(0, []), (2, [{"invoices": 2}])])

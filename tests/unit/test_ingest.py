@@ -359,15 +359,11 @@ def test_foreign_moved_to_is_a_plain_cancellation(forged):
 # What is due in over an hour: no fence is read for it, and one request cancels it, whatever clocks say
 
 
-FAR_SECONDS = FAR.total_seconds()
-MILLISECOND = 0.001
-
-
 def write(system, *jobs, have_rows=()):
     return system.a_route().write(jobs, until=math.inf, have_rows=have_rows)
 
 
-@pytest.mark.parametrize(("after", "is_far"), [(FAR_SECONDS, False), (FAR_SECONDS + MILLISECOND, True)])
+@pytest.mark.parametrize(("after", "is_far"), [(FAR.total_seconds(), False), (FAR.total_seconds() + 0.001, True)])
 def test_fence_is_read_unless_the_job_is_far(system, after, is_far):
     calls = system.calls()
     system.schedule(after)
@@ -390,16 +386,6 @@ def test_what_is_far_is_to_be_signed_while_it_is_far():
     latest = NOW + timedelta(days=1) - FAR + SIGNED_WITHIN
     # The last two read the fence: of the job that is near, and of the one whose row another request has put.
     assert signed == [latest, latest, latest, None, None]
-
-
-@pytest.mark.parametrize("call", ["table.add", "table.write"])
-def test_far_job_that_is_signed_too_late_is_undone(call):
-    system, jobs = System(), [due_in(86_400) for _ in range(2)]
-
-    system.wire.around = on(call, failing(Unavailable("not sent: it was signed too late")))
-    add = call == "table.add"
-    result = system.a_route().write_first(jobs[0], until=math.inf) if add else write(system, *jobs)
-    assert (result.undone, result.written, result.far) == ({*jobs[: 1 if add else 2]}, set(), set())
 
 
 @pytest.mark.parametrize("count", [1, 12])
