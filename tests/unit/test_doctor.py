@@ -18,7 +18,7 @@ from dueline.core.job import Partition
 from dueline.core.overview import Control
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.rows import WatchNote
-from dueline.errors import DeploymentNotFound, Forbidden
+from dueline.errors import Forbidden
 from dueline.operations.doctor import RULES, findings
 from dueline.operations.observation import (
     Alarm,
@@ -252,15 +252,6 @@ def test_partial_look_is_no_all_clear(monkeypatch):
     first, second, last = answer.stdout.splitlines()
     assert first == "NOT SEEN  all of the log of the function api: not checked"
     assert (second.strip(), last) == ("it is too long", "nothing is known to be wrong; checked 1 of 1 thing")
-
-
-def test_missing_deployment_exits_with_6(monkeypatch):
-    def nowhere(_target, *, now):
-        raise DeploymentNotFound("there is no deployment 'shop'")
-
-    monkeypatch.setattr(connect, "doctor", nowhere)
-    answer = CliRunner().invoke(app, ["doctor"])
-    assert (answer.exit_code, answer.stdout, answer.stderr) == (6, "", "dueline: there is no deployment 'shop'\n")
 
 
 def test_example_policy_has_each_right_of_the_doctor():

@@ -108,8 +108,9 @@ def test_waiting_step_is_hidden_longer(planner, monkeypatch, refusal):
 def test_planned_missed_and_dropped_are_counted(planner, monkeypatch, capsys):
     done = Planned(submitted=Counter(emails=3, invoices=2), missed=Counter(emails=1), dropped=1)
     plans(planner, monkeypatch, done)
-    planner.DISPATCHED.record([a_job(due=planner.DEPLOYMENT.clock.now())])
-    for dispatched in ({"Dispatched": 1, "OnTime": 1}, {}):
+    for _ in range(2):
+        planner.DISPATCHED.record([a_job(due=planner.DEPLOYMENT.clock.now())])
+    for dispatched in ({"Dispatched": 2, "OnTime": 2}, {}):
         planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
         deployments, *of_queues = sorted(lines(capsys), key=lambda line: line.get("queue", ""))
         assert deployments == {"deployment": "d", "PlansDropped": 1}
