@@ -61,7 +61,9 @@ POINTERS = [
 
 
 @pytest.mark.parametrize(
-    ("first", "again"), [({}, {"expires": A_DAY_LATER}), (OWN_POINTER, OWN_POINTER), POINTERS], ids=str
+    ("first", "again"),
+    [({}, {"expires": A_DAY_LATER}), (OWN_POINTER, OWN_POINTER), POINTERS],
+    ids=["kept longer", "foreign pointer", "payload kept longer"],
 )
 def test_repeat_of_a_written_job_is_ingested(first, again):
     system, job, other = System(), due_in(AN_HOUR), due_in(AN_HOUR)
