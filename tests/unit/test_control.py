@@ -82,10 +82,6 @@ def test_what_controls_a_queue_is_never_collected(table):
     assert table.expired(now=NOW + timedelta(days=100_000)) == []
 
 
-def test_slowest_rate_is_a_job_a_minute():
-    assert [str(Rate.parse(text)) for text in ("1/m", "60/h", "0/h")] == ["1/m", "60/h", "0/h"]
-
-
 # Over HTTP
 
 

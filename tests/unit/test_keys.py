@@ -47,14 +47,6 @@ def test_key_of_another_job_is_refused(system, other):
     assert on_their_way(system) == [first.id]
 
 
-def test_key_is_free_after_the_retention(system):
-    (first,) = accepted(system, keyed(DIRECT))
-    system.clock.sleep(DIRECT + RETENTION.total_seconds() - 1)
-    assert accepted(system, keyed(DIRECT))[0].id == first.id
-    system.clock.sleep(1)
-    assert accepted(system, keyed(DIRECT))[0].id != first.id
-
-
 def test_key_costs_two_writes(system):
     calls = system.calls()
     accepted(system, keyed())
