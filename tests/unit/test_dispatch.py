@@ -34,14 +34,6 @@ def test_job_past_its_retention_is_parked(system):
     assert (sent.dispatched, system.arrived()) == ((last,), [last.id])
 
 
-@pytest.mark.parametrize("error", [Throttled("slow down"), Unavailable("lost")])
-def test_throttled_batch_is_retried(error):
-    system, job = System(), due_in(10)
-    system.wire.around = on("emails.send", failing(error), times=3)
-    assert dispatch(system, job).dispatched == (job,)
-    assert system.clock.monotonic() == pytest.approx(0.1 + 0.2 + 0.4)
-
-
 def test_only_what_was_refused_is_sent_again():
     system, jobs = System(), [due_in(1), due_in(2), due_in(3)]
     system.wire.around = on("emails.send", done_in_part, times=1)
@@ -124,12 +116,6 @@ def test_swept_jobs_are_visible_just_after_due(dues, microseconds):
             assert timedelta(milliseconds=20) <= late <= timedelta(milliseconds=71)
 
 
-def test_what_is_not_swept_goes_first_and_at_once():
-    system, jobs = System(), [due_in(100), due_in(-1), due_in(50.5), due_in(101.3)]
-    dispatch(system, *jobs, swept_from=NOW + timedelta(seconds=100))
-    assert system.lateness() == [1, 0.5, 0.021, 0.021]
-
-
 def test_slow_send_delays_batches_by_itself_alone():
     system, jobs = System(), [due_in(100), due_in(100.2), due_in(100.6)]
     system.wire.around = on("emails.send", lambda call: (straight(call), system.clock.sleep(0.3))[0])
@@ -173,50 +159,47 @@ def test_unparked_jobs_are_unfinished(name, react, left):
         assert system.parked() == [job.id for job in jobs[left:]]
 
 
+def parked_by_a_tick(system, job, other):
+    """Let a tick send one job, and park the other; return the message that it parks, and what that has as JSON."""
+    system.put(other)
+    system.clock.sleep(3600)
+    assert system.tick().finished
+    assert (system.arrived(), system.look_up(job.id)) == ([other.id], State.PARKED)
+    (delivery,) = system.dead_letters.deliveries
+    return delivery.message, json.loads(delivery.message.body)
+
+
 @pytest.mark.parametrize(
     "broken",
     [{"ttl": "soon"}, {"v": 2, "payload": "é" * 190_000}, {"v": 2, "payload": "\x01\ufffe" * 90_000}],
     ids=["small", "large beyond ASCII", "large escaped"],
 )
-def test_unreadable_row_is_parked_as_json(broken):
+def test_unreadable_row_is_parked_as_json(system, broken):
     """As text it may be over what SQS accepts; its tick goes on all the same, and the letter has all of it."""
-    system, job, good = System(), a_job(), a_job()
+    job = a_job()
     row = {**rows.job_row(job), **broken}
     system.table.write([row])
-    system.put(good)
-    system.clock.sleep(3600)
-    assert system.tick().finished
-    assert system.arrived() == [good.id]
-    (delivery,) = system.dead_letters.deliveries
-    dead_letter = json.loads(delivery.message.body)
-    if "zlib_base64" in dead_letter:
-        dead_letter = json.loads(zlib.decompress(base64.b64decode(dead_letter["zlib_base64"])))
-    assert dead_letter == row
-    assert (list(delivery.message.attributes), system.look_up(job.id)) == ([REASON], State.PARKED)
+    message, content = parked_by_a_tick(system, job, a_job())
+    if "zlib_base64" in content:
+        content = json.loads(zlib.decompress(base64.b64decode(content["zlib_base64"])))
+    assert (content, list(message.attributes)) == (row, [REASON])
 
 
 @pytest.mark.parametrize(
     "payload", ['"a\x01\ufffeé"', '"' + "\x01" * 260_000 + '"'], ids=["small", "over 1 MiB escaped"]
 )
-def test_job_whose_payload_sqs_refuses_is_parked(payload):
+def test_job_whose_payload_sqs_refuses_is_parked(system, payload):
     """Its partition goes on, the letter has the whole payload, and a look-up says that it was parked."""
-    system, job, other = System(), a_job(payload=payload), a_job()
-    system.put(job, other)
-    system.clock.sleep(3600)
-    assert system.tick().finished
-    assert (system.arrived(), system.look_up(job.id)) == ([other.id], State.PARKED)
-    (delivery,) = system.dead_letters.deliveries
-    assert "InvalidMessageContents" in delivery.message.attributes[REASON]
+    job, other = a_job(payload=payload), a_job()
+    system.put(job)
+    message, content = parked_by_a_tick(system, job, other)
+    assert "InvalidMessageContents" in message.attributes[REASON]
     if "é" in payload:
-        assert json.loads(delivery.message.body) == json.loads(payload, strict=False)
-        system.ingest_message(delivery.message)
+        assert content == json.loads(payload, strict=False)
+        system.ingest_message(message)
         assert system.arrived() == [other.id, job.id]
     else:
-        row = {
-            **json.loads(delivery.message.body),
-            "packed": base64.b64decode(json.loads(delivery.message.body)["packed"]),
-        }
-        assert rows.read_job(row) == job
+        assert rows.read_job({**content, "packed": base64.b64decode(content["packed"])}) == job
 
 
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), done_in_part])

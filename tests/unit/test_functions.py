@@ -20,9 +20,8 @@ from dueline.core.ingest import InboundMessage, IngestResult
 from dueline.core.job import Partition
 from dueline.core.message import Message, TypedText
 from dueline.errors import Unavailable
-from dueline.functions.telemetry import DispatchMetrics, log, report
+from dueline.functions.telemetry import log, report
 from dueline.schedules.planner import Planned, PlanningMessage
-from dueline.testing import VirtualClock
 from tests.api_harness import CONTEXT, import_function, sqs_record
 from tests.builders import EMAILS, NOW, a_job, a_queue
 from tests.contract.answers import answering
@@ -40,12 +39,15 @@ def ingest(monkeypatch):
 
 
 def test_late_path_reports_by_queue_and_on_time(ingest, monkeypatch, capsys):
-    late = [a_job(due=ingest.DEPLOYMENT.clock.now() - timedelta(minutes=minutes)) for minutes in (0, 2, 3)]
+    now = ingest.DEPLOYMENT.clock.now()
+    late = [a_job(due=now - timedelta(minutes=minutes)) for minutes in (0, 2, 3)]
+    late.append(a_job(due=now, partition=Partition(queue="invoices", number=0)))
     monkeypatch.setattr(ingest, "INGEST", SimpleNamespace(run=lambda batch, *, until: IngestResult(late=late)))
     ingest.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    of_deployment, reported = lines(capsys)
-    assert of_deployment == {"deployment": "d", "LatePath": 3}
-    assert reported == {"deployment": "d", "queue": "emails", "Dispatched": 3, "OnTime": 1, "Delayed": 2}
+    of_deployment, emails, invoices = lines(capsys)
+    assert of_deployment == {"deployment": "d", "LatePath": 4}
+    assert emails == {"deployment": "d", "queue": "emails", "Dispatched": 3, "OnTime": 1, "Delayed": 2}
+    assert invoices == {"deployment": "d", "queue": "invoices", "Dispatched": 1, "OnTime": 1}
 
 
 def test_ingest_function_reports_failed_messages(ingest, monkeypatch):
@@ -89,35 +91,33 @@ def test_step_has_the_time_of_its_first_receive(planner, monkeypatch):
     run.assert_called_once_with([PlanningMessage(message_id="m", body="{}", first_received=first)])
 
 
-def test_waiting_step_is_hidden_longer(planner, monkeypatch):
+@pytest.mark.parametrize("refusal", [None, Unavailable("no answer")])
+def test_waiting_step_is_hidden_longer(planner, monkeypatch, refusal):
     records = [
         sqs_record("first"),
         sqs_record("third", receives=3),
         sqs_record("old", receives=300),
         sqs_record("done"),
     ]
-    plans(planner, monkeypatch, Planned(again={"first", "third", "old"}), hide=(hide := Mock()))
+    plans(planner, monkeypatch, Planned(again={"first", "third", "old"}), hide=(hide := Mock(side_effect=refusal)))
     answer = planner.handler({"Records": records}, CONTEXT)
     hide.assert_called_once_with(["receipt of first", "receipt of third", "receipt of old"], [2, 8, 60])
     assert {each["itemIdentifier"] for each in answer["batchItemFailures"]} == {"first", "third", "old"}
 
 
-def test_step_that_cannot_be_hidden_comes_again(planner, monkeypatch):
-    plans(planner, monkeypatch, Planned(again={"m"}), hide=Mock(side_effect=Unavailable("no answer")))
-    answer = planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
-
-
 def test_planned_missed_and_dropped_are_counted(planner, monkeypatch, capsys):
     done = Planned(submitted=Counter(emails=3, invoices=2), missed=Counter(emails=1), dropped=1)
     plans(planner, monkeypatch, done)
-    planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    deployments, *of_queues = sorted(lines(capsys), key=lambda line: line.get("queue", ""))
-    assert deployments == {"deployment": "d", "PlansDropped": 1}
-    assert of_queues == [
-        {"deployment": "d", "queue": "emails", "Planned": 3, "Missed": 1},
-        {"deployment": "d", "queue": "invoices", "Planned": 2},
-    ]
+    for _ in range(2):
+        planner.DISPATCHED.record([a_job(due=planner.DEPLOYMENT.clock.now())])
+    for dispatched in ({"Dispatched": 2, "OnTime": 2}, {}):
+        planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
+        deployments, *of_queues = sorted(lines(capsys), key=lambda line: line.get("queue", ""))
+        assert deployments == {"deployment": "d", "PlansDropped": 1}
+        assert of_queues == [
+            {"deployment": "d", "queue": "emails", "Planned": 3, "Missed": 1, **dispatched},
+            {"deployment": "d", "queue": "invoices", "Planned": 2},
+        ]
 
 
 @pytest.mark.parametrize(("stalled", "queues"), [(0, []), (2, [{"invoices": 2}])])
@@ -149,18 +149,6 @@ def watched(planner, monkeypatch, **stalled):
 # On time is what SQS shows within a minute of when it is due
 
 
-def test_jobs_within_a_minute_are_on_time():
-    others = Partition(queue="invoices", number=0)
-    dispatched = DispatchMetrics(VirtualClock(NOW))
-    dispatched.record([a_job(due=NOW - timedelta(seconds=late)) for late in (-600, 60, 60.001)])
-    dispatched.record([a_job(due=NOW), a_job(partition=others, due=NOW)])
-    assert dispatched.flush() == {
-        "emails": {metrics.DISPATCHED: 4, metrics.ON_TIME: 3, metrics.DELAYED: 1},
-        "invoices": {metrics.DISPATCHED: 1, metrics.ON_TIME: 1, metrics.DELAYED: 0},
-    }
-    assert dispatched.flush() == {}
-
-
 @pytest.fixture
 def tick(monkeypatch):
     settings = TickSettings(deployment="d", queue_urls="http://localhost/", tick_period=60, lookahead=240, lease=30)
@@ -186,10 +174,16 @@ def test_tick_reports_jobs_on_time(tick, monkeypatch, capsys):
 # Lines of figures and of the log
 
 
-def test_queue_has_metrics_by_setting(capsys: pytest.CaptureFixture[str]) -> None:
-    figures = {metrics.DISPATCHED: 3, metrics.LATENESS: 61.5, metrics.PARKED: 1}
-    report({}, deployment="d", of_queues={"emails": figures, "invoices": figures}, measured={"invoices"})
-    plain, measured = lines(capsys)
+def test_figures_are_metrics_of_the_deployment_or_by_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    of_queue = {metrics.DISPATCHED: 3, metrics.LATENESS: 61.5, metrics.PARKED: 1}
+    of_deployment = {metrics.INGESTED: 9, metrics.DEAD_LETTERS: 0, metrics.ON_TIME_SHARE: None}
+    of_queues = {"emails": of_queue, "invoices": of_queue}
+    report(of_deployment, deployment="d", of_queues=of_queues, measured={"invoices"})
+    deployments, plain, measured = lines(capsys)
+    (directive,) = deployments.pop("_aws")["CloudWatchMetrics"]
+    assert deployments == {"deployment": "d", "Ingested": 9, "DeadLetters": 0}
+    assert directive["Dimensions"] == [["deployment"]]
+    assert directive["Metrics"] == [{"Name": "DeadLetters", "Unit": "Count"}]
     assert plain == {"deployment": "d", "queue": "emails", "Dispatched": 3, "Lateness": 61.5, "Parked": 1}
     (directive,) = measured.pop("_aws")["CloudWatchMetrics"]
     assert measured == {**plain, "queue": "invoices"}
@@ -198,15 +192,6 @@ def test_queue_has_metrics_by_setting(capsys: pytest.CaptureFixture[str]) -> Non
         "Dimensions": [["deployment", "queue"]],
         "Metrics": [{"Name": "Dispatched", "Unit": "Count"}, {"Name": "Lateness", "Unit": "Seconds"}],
     }
-
-
-def test_deployment_has_metrics_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    report({metrics.INGESTED: 9, metrics.DEAD_LETTERS: 0, metrics.ON_TIME_SHARE: None}, deployment="d")
-    (answer,) = lines(capsys)
-    (directive,) = answer.pop("_aws")["CloudWatchMetrics"]
-    assert answer == {"deployment": "d", "Ingested": 9, "DeadLetters": 0}
-    assert directive["Dimensions"] == [["deployment"]]
-    assert directive["Metrics"] == [{"Name": "DeadLetters", "Unit": "Count"}]
 
 
 def test_zero_on_time_needs_delayed_jobs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,6 +51,8 @@ MAY_NOT_IMPORT = {
     "dueline.functions": {"dueline.config.deployment", "dueline.config.queue"},
     "dueline.aws": {"dueline.config.deployment", "dueline.config.queue"},
     "dueline.aws.preflight": set(),  # the type of what is to be deployed
+    "dueline.cli": {"dueline.aws"},
+    "dueline.cli.connect": set(),  # where the commands connect
     "dueline.console": {"dueline.aws", "dueline.cli"},
     "local": {"dueline.functions", "dueline.cdk"},
 }
@@ -87,37 +89,16 @@ def refused_of(path):
     }
 
 
-def imported_under(node):
-    return [imported for imported in ast.walk(node) if isinstance(imported, ast.Import | ast.ImportFrom)]
-
-
-CONNECTS = {("client.client", "connect"), ("worker.worker", "connect"), ("worker.lambda_consumer", "connect")}
-ROOMS_THAT_CONNECT = ("client", "worker", "cli")
-
-
 def test_adapters_are_imported_on_connecting():
-    """Elsewhere a client, a worker or a command imports nothing of AWS, so that it starts fast and is tested without.
-
-    The command line has its functions in one module, `cli.connect`.
-    """
-    outside = set()
-    for path in (path for room in ROOMS_THAT_CONNECT for path in (ROOT / "dueline" / room).rglob("*.py")):
-        module = module_of(path).removeprefix("dueline.")
-        functions = [node for node in nodes_of(path) if isinstance(node, ast.FunctionDef)]
-        for node in imports_of_aws(ast.parse(path.read_text())):
-            around = {each.name for each in functions if each.lineno <= node.lineno <= (each.end_lineno or 0)}
-            if not (around and module == "cli.connect") and not any((module, name) in CONNECTS for name in around):
-                outside.add(f"{module}:{node.lineno}")
-    assert outside == set()
-
-
-def imports_of_aws(tree):
-    """Return the imports of adapters, but for those that are read by type checkers alone."""
-    checking = [
-        node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    """Within functions, so that a client, a worker or a command starts fast and is tested without AWS."""
+    at_once = [
+        f"{module_of(path)}:{node.lineno}"
+        for room in ("client", "worker", "cli")
+        for path in (ROOT / "dueline" / room).rglob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Import | ast.ImportFrom) and "dueline.aws" in ast.unparse(node)
     ]
-    for_types = {id(each) for node in checking for each in imported_under(node)}
-    return [each for each in imported_under(tree) if id(each) not in for_types and "dueline.aws" in ast.unparse(each)]
+    assert at_once == []
 
 
 def test_files_have_at_most_500_lines():

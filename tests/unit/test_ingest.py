@@ -7,14 +7,18 @@ from functools import partial
 
 import pytest
 
-from dueline.core import instant, rows
+from dueline.config.environment import checked_lookahead
+from dueline.core import instant, partitions, rows
 from dueline.core.dispatch import PAST_RETENTION
 from dueline.core.ingest import PATIENT_RECEIVES, InboundMessage
 from dueline.core.job import MAX_RETENTION, Partition, Route, State
 from dueline.core.message import ID, MOVES, OF_SCHEMA, REASON, Message
+from dueline.core.partitions import FAR, SIGNED_WITHIN
 from dueline.core.ports import Pointer
 from dueline.core.status import Status
+from dueline.core.table_writer import TableWriter
 from dueline.errors import AlreadyFinished, InvalidJob, Throttled, Unavailable
+from dueline.testing import VirtualClock
 from tests.builders import EMAILS, NOW, RETENTION, a_job, a_message, a_queue, an_id, due_in, emails
 from tests.system import System
 from tests.wire import done_in_part, failing, meanwhile, on, straight
@@ -47,32 +51,34 @@ def test_ingest_keeps_the_first_job_of_an_id(delay, other):
     assert system.arrived(priority=2) == []
 
 
-def test_repeat_of_a_written_job_is_ingested(system):
-    system.put(job := due_in(AN_HOUR))
-    done = ingest(system, replace(job, expires=job.expires + timedelta(days=1)))
-    assert (done.failed, done.reused, done.written) == (set(), set(), 1)
-    key = rows.job_key(job.id)
-    assert rows.read_job(system.table.read([key]).rows[key]).expires == job.expires + timedelta(days=1)
+A_DAY_LATER = NOW + timedelta(seconds=AN_HOUR, days=1) + RETENTION
+# A direct producer's extended client may write its pointers in a form of its own.
+OWN_POINTER = {"payload": '{"own":"pointer"}', "offloaded_bytes": 300_000}
+POINTERS = [
+    {"payload": Pointer(bucket="payloads", key=f"{days}/emails/uid.sha256").text, "offloaded_bytes": 300_000}
+    for days in ("0032", "0064")
+]
 
 
-def test_foreign_pointer_may_come_twice():
-    """A direct producer's extended client may write its pointers in a form of its own."""
-    system, other = System(), due_in(AN_HOUR)
-    job = replace(due_in(AN_HOUR), payload='{"own":"pointer"}', offloaded_bytes=300_000)
-    ingest(system, job)
-    done = ingest(system, job, other)
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [({}, {"expires": A_DAY_LATER}), (OWN_POINTER, OWN_POINTER), POINTERS],
+    ids=["kept longer", "foreign pointer", "payload kept longer"],
+)
+def test_repeat_of_a_written_job_is_ingested(first, again):
+    system, job, other = System(), due_in(AN_HOUR), due_in(AN_HOUR)
+    ingest(system, replace(job, **first))
+    done = ingest(system, replace(job, **again), other)
     assert (done.failed, done.reused, done.written) == (set(), set(), 2)
+    key = rows.job_key(job.id)
+    assert rows.read_job(system.table.read([key]).rows[key]) == replace(job, **again)
+
+
+def test_id_of_a_foreign_pointer_is_kept():
+    system, job = System(), due_in(AN_HOUR, **OWN_POINTER)
+    ingest(system, job)
     done = ingest(system, replace(job, payload='{"another":"pointer"}'))
     assert (done.failed, len(done.reused)) == (set(), 1)
-
-
-def test_payload_that_is_kept_longer_is_the_same():
-    system, written = System(), due_in(AN_HOUR)
-    pointers = [Pointer(bucket="payloads", key=f"{days}/emails/uid.sha256").text for days in ("0032", "0064")]
-    job, again = (replace(written, payload=pointer, offloaded_bytes=300_000) for pointer in pointers)
-    ingest(system, job)
-    assert ingest(system, again).reused == set()
-    assert system.table.read([rows.job_key(again.id)]).rows
 
 
 # What is tried again
@@ -114,12 +120,6 @@ def test_unread_fence_fails_one_partition():
 # The late path
 
 
-def test_row_due_at_the_fence_is_sent_late(system):
-    system.tick()
-    ingest(system, job := due_in(240), due_in(240.001))
-    assert system.arrived() == [job.id]
-
-
 def test_unread_cancellation_sends_nothing(system):
     system.tick()
     system.cancel((job := due_in(60)).id)
@@ -155,13 +155,6 @@ def test_late_message_is_sent_and_noted(due, expires):
     done = ingest(system, job)
     assert (done.failed, [each.id for each in done.late]) == (set(), [job.id])
     assert rows.handled_key(job.id) in system.table.read([rows.handled_key(job.id)]).rows
-
-
-def test_expired_cancelled_job_is_not_parked():
-    system, job = System(), due_in(-100, expires=NOW)
-    system.cancel(job.id)
-    done = ingest(system, job)
-    assert (done.failed, done.parked) == (set(), [])
 
 
 # Poison
@@ -363,3 +356,58 @@ def test_foreign_moved_to_is_a_plain_cancellation(forged):
     assert refused.value.job_id is None
     new, intent = an_intent(old)
     assert outcome(system.ingest_message(intent)) == (set(), set(), {new})
+
+
+# What is due in over an hour: no fence is read for it, and one request cancels it, whatever clocks say
+
+
+def write(system, *jobs, have_rows=()):
+    return system.a_route().write(jobs, until=math.inf, have_rows=have_rows)
+
+
+@pytest.mark.parametrize(("after", "is_far"), [(FAR.total_seconds(), False), (FAR.total_seconds() + 0.001, True)])
+def test_fence_is_read_unless_the_job_is_far(system, after, is_far):
+    calls = system.calls()
+    system.schedule(after)
+    assert calls == ["table.add", *([] if is_far else ["table.read"])]
+
+
+def test_fence_is_read_for_the_near_jobs_of_a_batch():
+    system, near, far = System(), due_in(1800), due_in(86_400)
+    calls = system.calls()
+    result = write(system, near, far)
+    assert (calls, result.written, result.far) == (["table.write", "table.read"], {near, far}, {far})
+
+
+def test_what_is_far_is_to_be_signed_while_it_is_far():
+    system, days, signed = System(), [due_in(86_400 * day) for day in (1, 2)], []
+    system.wire.around = lambda call: (signed.append(call.kwargs.get("signed_before")), straight(call))[1]
+    system.cancel(system.schedule(86_400).id)
+    write(system, due_in(1800), *days)
+    write(system, days[0], have_rows={days[0]})
+    latest = NOW + timedelta(days=1) - FAR + SIGNED_WITHIN
+    # The last two read the fence: of the job that is near, and of the one whose row another request has put.
+    assert signed == [latest, latest, latest, None, None]
+
+
+@pytest.mark.parametrize("count", [1, 12])
+def test_job_without_a_row_is_never_sent(count):
+    """A clock that is ahead while the row would be written, and then right: a cancel would promise that it is not."""
+    system, jobs = System(), [due_in(60 + n) for n in range(count)]
+    ahead = VirtualClock(jobs[-1].expires)
+    writer = TableWriter(table=system.table, dispatcher=system.dispatcher, clock=ahead)
+    write = partial(writer.write_first, jobs[0]) if count == 1 else partial(writer.write, jobs)
+    result = write(until=math.inf)
+    assert (system.arrived(), len(result.parked)) == ([], count)
+
+
+def test_far_is_beyond_what_signatures_and_fences_allow():
+    a_minute = timedelta(minutes=1)
+    assert 2 * partitions.SIGNATURE_LIVES + partitions.MOST_LOOKAHEAD + a_minute <= FAR - SIGNED_WITHIN
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 901])
+def test_lookahead_with_which_nothing_is_far_is_refused(seconds):
+    with pytest.raises(ValueError, match=f"lookahead is {seconds}: it must be from 1 to 900 seconds"):
+        checked_lookahead(seconds)
+    assert checked_lookahead(900) == timedelta(minutes=15)

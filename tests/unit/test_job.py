@@ -87,12 +87,6 @@ def test_instant_is_rounded_up_to_milliseconds_and_round_trips(at):
     assert instant.from_epoch_ms(instant.epoch_ms(rounded)) == rounded
 
 
-@given(INSTANTS, INSTANTS)
-def test_text_sorts_as_time_does(one, other):
-    one, other = instant.round_up(one), instant.round_up(other)
-    assert (instant.text(one) < instant.text(other)) == (one < other)
-
-
 @pytest.mark.parametrize("read", [instant.round_up, instant.text])
 def test_instant_without_a_zone_is_refused(read):
     with pytest.raises(ValueError, match="has no time zone"):

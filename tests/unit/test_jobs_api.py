@@ -13,7 +13,7 @@ from dueline.aws.s3 import S3Payloads
 from dueline.aws.sqs import SqsQueue
 from dueline.config import metrics
 from dueline.core import instant, rows
-from dueline.core.job import JobId, Partition, State
+from dueline.core.job import JobId, State
 from dueline.core.status import Outcome, note_outcome
 from dueline.errors import Throttled, Unavailable
 from dueline.testing import MemoryTable, VirtualClock
@@ -21,18 +21,6 @@ from tests.api_harness import CONTEXT, call_api, import_api
 from tests.builders import NOW, a_queue, an_id
 from tests.contract.answers import raw_answer
 from tests.wire import Wire, failing
-
-
-def submitted(api):
-    """Return the ids of the jobs that have rows, and of those in the inbound queue."""
-    page = api.DEPLOYMENT.table.page(Partition(queue="emails", number=0), after=rows.FIRST, until="~")
-    buffered = [str(delivery.message.job().id) for delivery in api.DEPLOYMENT.inbound.deliveries]
-    return {str(rows.read_job(row).id) for row in page.rows}, buffered
-
-
-def throttled(*_, **__):
-    raise Throttled("slow down")
-
 
 KEYED = {"payload": 1, "delay": 3600, "key": "order 5"}
 
@@ -95,14 +83,6 @@ def test_cancellations_take_ids_or_keys(api, body, detail):
     assert (status, answer["detail"].startswith(detail)) == (400, True), answer
 
 
-def test_job_the_table_throttles_is_buffered(api, monkeypatch, capsys):
-    monkeypatch.setattr(api.DEPLOYMENT.table, "add", throttled)
-    status, answer = call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "delay": 3600})
-    assert (status, answer["state"], submitted(api)) == (201, "accepted", (set(), [answer["id"]]))
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert {"deployment": "d", "queue": "emails", "Submitted": 1, "Buffered": 1} in lines
-
-
 # Faults of AWS
 
 
@@ -120,10 +100,19 @@ def call(api, capsys):
     return call
 
 
-def a_failing_table(error):
+def fail_table(api, monkeypatch, error):
     wire = Wire()
     wire.around = failing(error)
-    return wire.to("table", MemoryTable())
+    monkeypatch.setattr(api.DEPLOYMENT, "_table", lambda: wire.to("table", MemoryTable()))
+
+
+def test_job_the_table_throttles_is_buffered(api, monkeypatch, capsys):
+    fail_table(api, monkeypatch, Throttled("slow down"))
+    status, answer = call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "delay": 3600})
+    buffered = [str(delivery.message.job().id) for delivery in api.DEPLOYMENT.inbound.deliveries]
+    assert (status, answer["state"], buffered) == (201, "accepted", [answer["id"]])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {"deployment": "d", "queue": "emails", "Submitted": 1, "Buffered": 1} in lines
 
 
 def test_jobs_that_workers_recorded_are_listed_by_state(monkeypatch):
@@ -161,21 +150,16 @@ def test_early_reschedule_is_no_fault_of_aws(call):
 
 
 def test_fault_of_aws_is_counted_and_not_quoted(api, call, monkeypatch):
-    table = a_failing_table(Unavailable("reading: InternalServerError: host 10.0.0.1"))
-    monkeypatch.setattr(api.DEPLOYMENT, "_table", lambda: table)
+    fail_table(api, monkeypatch, Unavailable("reading: InternalServerError: host 10.0.0.1"))
     status, reply, faults = call("GET", f"/queues/emails/jobs/{an_id()}")
     assert (status, reply["code"], faults) == (503, "unavailable", 1)
     assert "10.0.0.1" not in reply["detail"]
-
-
-def test_fault_of_one_of_many_is_counted(api, call, monkeypatch):
-    monkeypatch.setattr(api.DEPLOYMENT, "_table", lambda: a_failing_table(Unavailable("writing: InternalServerError")))
     status, reply, faults = call("POST", "/queues/emails/cancellations", {"ids": [str(an_id())]})
     assert (status, reply["jobs"][0]["error"]["status"], faults) == (200, 503, 1)
 
 
 def test_throttling_and_a_deadline_are_no_faults(api, call, monkeypatch):
-    monkeypatch.setattr(api.DEPLOYMENT, "_table", lambda: a_failing_table(Throttled("reading: slow down")))
+    fail_table(api, monkeypatch, Throttled("reading: slow down"))
     status, _, faults = call("GET", f"/queues/emails/jobs/{an_id()}")
     assert (status, faults) == (429, 0)
     monkeypatch.setattr(CONTEXT, "get_remaining_time_in_millis", lambda: 0)

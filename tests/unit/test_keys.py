@@ -1,19 +1,19 @@
-"""Idempotency keys, and what a caller gets of a repeat."""
+"""What makes calls idempotent: keys, with what a caller gets of a repeat, and ids that callers make."""
 
 import hashlib
-import uuid
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dueline.core import rows
+from dueline.core import instant, rows
+from dueline.core.idempotency import checked_id
 from dueline.core.job import Partition, Route, State, StoredJob
-from dueline.core.payloads import Upload
-from dueline.core.request import Request
+from dueline.core.request import FURTHEST, Request
 from dueline.core.status import Status
-from dueline.errors import InvalidJob, KeyReused, NotYet, QueueNotFound, Throttled, Unavailable
-from tests.builders import NOW, RETENTION, a_job, a_queue
+from dueline.errors import IdReused, InvalidJob, KeyReused, NotYet, QueueNotFound, Throttled, Unavailable
+from tests.api_harness import call_api
+from tests.builders import NOW, RETENTION, a_job, a_queue, an_id, emails, id_due_in
 from tests.system import System
 from tests.wire import failing, meanwhile, on, straight
 
@@ -45,14 +45,6 @@ def test_key_of_another_job_is_refused(system, other):
     assert "idempotency_key is 'order 17'" in str(error)
     assert str(first.id) in str(error)
     assert on_their_way(system) == [first.id]
-
-
-def test_key_is_free_after_the_retention(system):
-    (first,) = accepted(system, keyed(DIRECT))
-    system.clock.sleep(DIRECT + RETENTION.total_seconds() - 1)
-    assert accepted(system, keyed(DIRECT))[0].id == first.id
-    system.clock.sleep(1)
-    assert accepted(system, keyed(DIRECT))[0].id != first.id
 
 
 def test_key_costs_two_writes(system):
@@ -102,14 +94,6 @@ def test_refused_request_frees_its_key():
     assert isinstance(system.refused(keyed(DIRECT, priority=2)), QueueNotFound)
     (job,) = accepted(system, keyed(DIRECT, payload=2))
     assert on_their_way(system) == [job.id]
-
-
-def test_lost_upload_frees_its_key(system):
-    upload = Upload(uid=str(uuid.UUID(int=1)), bytes=1, sha256=hashlib.sha256(b"7").hexdigest())
-    system.stores.payloads.put(upload.key("emails"), "7")
-    system.wire.around = on("payloads.copy", lambda _: None)
-    assert isinstance(system.refused(Request(upload=str(upload), call="order 17", delay=DIRECT)), InvalidJob)
-    accepted(system, keyed())
 
 
 @pytest.mark.parametrize("terms", [{"tenant": "b", "priority": 2}, {"priority": 2}, {}])
@@ -220,3 +204,76 @@ def test_released_key_sends_nothing():
     system.wire.around = on("table.share", meanwhile(lambda: system.stores.table.release(key, id=id, ttl=1)), times=1)
     assert isinstance(system.refused(keyed(DIRECT)), Unavailable)
     assert on_their_way(system) == []
+
+
+# Ids that callers make
+
+
+MS = timedelta(milliseconds=1)
+QUEUE = a_queue(partitions=2)
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        id_due_in(3600, partition=emails(1)),
+        id_due_in(1),
+        id_due_in(-1),
+        id_due_in(900, route=Route.DIRECT),
+        an_id(due=NOW - RETENTION + MS),
+        an_id(due=NOW + FURTHEST),
+    ],
+    ids=str,
+)
+def test_valid_id_is_accepted(id):
+    assert checked_id(str(id), queue=QUEUE, now=NOW) == id
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (str(an_id(partition=Partition(queue="bills", number=0))), "it is of queue 'bills', and the job is for"),
+        (str(id_due_in(60, partition=emails(2))), "partition 2 takes no jobs, .* has 0 to 1"),
+        (str(id_due_in(900.001, route=Route.DIRECT)), "by route d SQS can hold it for 900 s: give it route t"),
+        (str(an_id(due=NOW - RETENTION)), "was due at 2026-11-14T07:05:00.000Z, and is past its retention of 7 days"),
+        (str(an_id(due=NOW + FURTHEST + timedelta(minutes=2))), "the latest is 2036-11-21T07:05:00.000Z, in 10 years"),
+        (str(id_due_in(60)).upper(), "it must be of the form {queue}.{partition}"),
+        (str(id_due_in(60, uid="0" * 32)), "it must be of the form"),
+        ("emails.00.t.0.00000000-0000-4000-8000-000000000000", "it must be of the form"),
+        ("", "id is '': it must be of the form"),
+    ],
+)
+def test_bad_id_is_refused_with_the_reason(text, reason):
+    with pytest.raises(InvalidJob, match=reason):
+        checked_id(text, queue=QUEUE, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("beside", "reason"),
+    [
+        ({"at": "2030-01-01T00:00:00Z"}, "id and at are both given: give one of them"),
+        ({"delay": 0}, "id and delay are both given"),
+        ({"key": "k"}, "id and key are both given"),
+    ],
+)
+def test_id_excludes_a_time_and_a_key(api, beside, reason):
+    id = str(an_id(due=instant.round_up(datetime.now(UTC) + timedelta(hours=1))))
+    status, answer = call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "id": id, **beside})
+    assert (status, answer["code"]) == (400, "invalid_job")
+    assert reason in answer["detail"]
+
+
+def test_id_of_another_job_is_refused_and_its_row_stays(system):
+    job = system.schedule(3600)
+    row = system.table.read([rows.job_key(job.id)]).rows
+    (refused,) = system.submit(Request(payload="another", id=str(job.id)))
+    assert isinstance(refused, IdReused)
+    assert "belongs to a job with another payload, kind, tenant or priority" in str(refused)
+    assert system.table.read([rows.job_key(job.id)]).rows == row
+
+
+def test_id_twice_in_a_call_is_of_one_job(system):
+    id = str(an_id(due=NOW + timedelta(hours=1)))
+    first, same, other = system.submit(*(Request(payload=payload, id=id) for payload in (1, 1, 2)))
+    assert first == same
+    assert "an earlier job of this call has it, and is not the same" in str(other)

@@ -100,15 +100,6 @@ def one_under_way(client, api, threads, *more):
     return first, futures
 
 
-def test_waiting_calls_share_a_request(api, client, threads):
-    first, others = one_under_way(client, api, threads, *range(1, CALLERS))
-    api.let_go()
-    jobs = [each.result() for each in (first, *others)]
-    assert api.batches == [[0], [*range(1, CALLERS)]]
-    # Each has its own: its id ends in the digits of its key.
-    assert len({job.id for job in jobs}) == CALLERS
-
-
 def test_calls_wait_no_longer_than_the_linger(api, threads):
     client = a_client(api, linger=0.01)
     first, others = one_under_way(client, api, threads, 1, 2)
@@ -118,7 +109,7 @@ def test_calls_wait_no_longer_than_the_linger(api, threads):
     assert isinstance(first.result(), Job)
 
 
-def test_a_job_that_is_no_good_fails_alone(api, threads):
+def test_a_job_that_is_no_good_fails_alone(api, client, threads):
     def all_but_2(request):
         if "jobs" not in request.json:
             return default_reply(request)
@@ -127,7 +118,6 @@ def test_a_job_that_is_no_good_fails_alone(api, threads):
         return json_reply({"jobs": [wrong if job["payload"] == 2 else each for job, each in good]})
 
     api.answer = all_but_2
-    client = a_client(api)
     _, others = one_under_way(client, api, threads, 1, 2, 3)
     with pytest.raises(InvalidJob, match="delay is -1"):
         client.schedule("emails", 4, delay=-1)
@@ -137,11 +127,10 @@ def test_a_job_that_is_no_good_fails_alone(api, threads):
     assert api.batches == [[0], [1, 2, 3]]
 
 
-def test_refused_shared_request_is_split(api, threads):
+def test_refused_shared_request_is_split(api, client, threads):
     api.answer = lambda request: (
         problem_reply(400, "invalid_job", "body") if "jobs" in request.json else default_reply(request)
     )
-    client = a_client(api)
     _, others = one_under_way(client, api, threads, 1, 2)
     api.let_go()
     assert all(isinstance(each.result(), Job) for each in others)
@@ -163,9 +152,8 @@ def test_failed_shared_request_is_retried(api, client, threads, status, code, ki
     assert sorted(n for batch in api.batches for n in batch) == sorted([0, 1, 2] * tries)
 
 
-def test_unforeseen_error_reaches_each_caller(api, threads):
+def test_unforeseen_error_reaches_each_caller(api, client, threads):
     api.answer = lambda request: 1 / 0 if "jobs" in request.json else default_reply(request)
-    client = a_client(api)
     _, others = one_under_way(client, api, threads, 1, 2)
     api.let_go()
     assert [type(each.exception()) for each in others] == [ZeroDivisionError] * 2

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.core import listing, rows
+from dueline.core import instant, listing, rows
 from dueline.core.job import MAX_PAYLOAD_BYTES, Partition, Route, State
 from dueline.core.listing import MOST_BYTES, Span, list_tracked, place_text, read_place
 from dueline.core.overview import Control
@@ -216,17 +216,13 @@ def test_payloads_are_unpacked_in_their_turn(system):
 
 
 @pytest.mark.parametrize("react", [done_in_part, failing(Unavailable("no"))])
-def test_listing_without_states_fails(react):
-    system = System()
+def test_listing_without_states_fails(system, react):
     system.wire.around = on("table.read", react)
     with pytest.raises(Unavailable):
         system.list_jobs()
 
 
 # Overviews
-
-
-RATE_SET = "2026-11-21T07:05:00.000Z"
 
 
 @pytest.mark.parametrize(("jobs", "more"), [(3, False), (1001, False), (1002, True)])
@@ -239,15 +235,14 @@ def test_scheduled_jobs_are_counted_up_to_1000(system, jobs, more):
 
 
 def test_fence_age_is_of_the_slowest_partition():
-    other = emails(1)
     system = System(a_queue(partitions=2))
     system.tick(EMAILS)
     assert system.overview().fence_age is None
     system.clock.sleep(60)
-    system.tick(other)
+    system.tick(emails(1))
     system.clock.sleep(5)
     assert system.overview().fence_age == 65
-    for partition in (EMAILS, other):
+    for partition in (EMAILS, emails(1)):
         system.table.acquire_lease(partition, owner="me", now="3", lease="4", fence="2027-01-01T00:00:00.000Z")
     assert system.overview().fence_age == 0
 
@@ -266,7 +261,7 @@ def test_pause_and_rate_are_shown(system):
     assert system.overview().control == Control()
     pause("emails", table=system.table, now=NOW)
     set_rate("emails", Rate(jobs=90, seconds=60), table=system.table, now=NOW)
-    assert system.overview().control == Control(paused=True, rate=Rate(jobs=90, seconds=60), rate_set=RATE_SET)
+    assert system.overview().control == Control(paused=True, rate=Rate(jobs=90, seconds=60), rate_set=instant.text(NOW))
 
 
 @pytest.mark.parametrize(

@@ -28,33 +28,25 @@ from local.template import ROOT, configure, synthesized
 
 
 @pytest.fixture
-def note(tmp_path, monkeypatch):
-    path = tmp_path / "home" / "up.pid"
-    monkeypatch.setattr(main, "PID", path)
-    return path
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("PID", "ENV", "PORT", "STATE"):
+        monkeypatch.setattr(main, name, tmp_path / name)
+    monkeypatch.setattr(main, "HOME", tmp_path)
+    return tmp_path
 
 
-@pytest.fixture
-def bystander():
-    """A process that has nothing to do with it."""
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    yield process
-    process.communicate(b"\n")
-
-
-def test_down_spares_a_process_with_a_stale_pid(note, bystander, monkeypatch, capsys):
+def test_down_spares_a_process_with_a_stale_pid(home, monkeypatch, capsys):
     killed = []
     monkeypatch.setattr(os, "kill", lambda pid, signal: signal and killed.append(pid))
-    note.parent.mkdir()
-    note.write_text(str(bystander.pid))
+    main.PID.write_text(str(os.getpid()))
     main.down()
     assert killed == []
     assert "it is not up" in capsys.readouterr().out
 
 
-def test_second_up_is_refused(note):
+def test_second_up_is_refused(tmp_path):
+    note = tmp_path / "home" / "up.pid"
     with pid_file(note):
-        assert pid_of(note) == os.getpid()
         with pytest.raises(DeploymentError, match=f"up already, as process {os.getpid()}: end that with `make down`"):
             pid_file(note).__enter__()
         assert pid_of(note) == os.getpid()
@@ -111,27 +103,15 @@ def test_only_what_changed_is_synthesized_again(clone, cache, tmp_path, monkeypa
 # Its ports
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("PID", "ENV", "PORT", "STATE"):
-        monkeypatch.setattr(main, name, tmp_path / name)
-    monkeypatch.setattr(main, "HOME", tmp_path)
-    return tmp_path
-
-
-def test_ports_are_fixed_and_kept_with_the_jobs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ports_are_fixed_and_kept_with_the_jobs(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(main, "is_free", lambda _: True)
     assert main._first_port(None) == 4566
     assert main._first_port(7000) == 7000
     assert main._first_port(None) == 4566  # no jobs are kept
-    assert main._first_port(7000) == 7000
     (home / "STATE").mkdir()
-    assert main._first_port(None) == 7000
-
-
-def test_other_port_than_the_kept_jobs_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (home / "STATE").mkdir()
-    (home / "PORT").write_text("4566")
+    assert main._first_port(None) == 4566
     with pytest.raises(Exit):
         main._first_port(7000)
     expected = f"DUELINE_PORT is 7000, but the jobs in {home} are kept for 4566: set that, or remove {home}\n"

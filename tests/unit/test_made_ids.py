@@ -9,7 +9,6 @@ from email.utils import format_datetime
 import pytest
 
 from dueline import Client, Job, NewJob, Patience, Route
-from dueline.cli.import_command import id_terms
 from dueline.client.http import HttpApi, HttpResponse
 from dueline.core import instant
 from dueline.core.job import JobId, State
@@ -156,18 +155,6 @@ def test_job_without_an_id_has_one_key(world, queues):
     assert [posted.keys() for posted in world.posted] == [{"payload", "delay", "idempotency_key"}] * 3
     client.schedule("emails", 1)
     assert world.requests == 1
-
-
-def test_clients_that_make_ids_get_what_ids_need(world):
-    reply = id_terms(world.client(), "emails")
-    assert (reply.partitions, reply.direct_horizon) == (4, timedelta(seconds=890))
-    assert reply.moment.earliest <= world.now <= reply.moment.latest
-    world.queues = 200, queue_listing(taking=0)
-    assert id_terms(world.client(), "emails") is None
-    for status, error in ((403, Forbidden), (503, Unavailable)):
-        world.queues = status, {"message": "no"}
-        with pytest.raises(error):
-            id_terms(world.client(attempts=1), "emails")
 
 
 def test_refused_new_id_is_replaced_by_a_key(world):
