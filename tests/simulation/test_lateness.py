@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.lateness import HEADING, SCENARIOS, SENDS_KEPT_BACK, TIMEOUT, row_of
+from tests.simulation.lateness import HEADING, SCENARIOS, SENDS_KEPT_BACK, TIMEOUT, results_of, row_of
 
 ROOT = Path(__file__).parents[2]
 _, TABLE, _ = (ROOT / "docs/reliability.md").read_text().replace("<!-- /", "<!-- ").split("<!-- lateness -->\n")
@@ -20,6 +20,16 @@ def test_docs_have_the_worst_lateness(name: str) -> None:
 
 def test_docs_have_no_other_scenario() -> None:
     assert TABLE.count("\n") == len(HEADING) + len(SCENARIOS)
+
+
+def test_a_firing_that_comes_twice_repeats_no_job() -> None:
+    assert not any(run.repeats for run in results_of(SCENARIOS[TWICE]))
+
+
+def test_tick_that_dies_repeats_only_what_it_did_not_checkpoint() -> None:
+    before, after = (SCENARIOS[f"a tick dies {when} its first checkpoint"] for when in ("before", "after"))
+    assert all(run.repeats for run in results_of(before))
+    assert not any(run.repeats for run in results_of(after))
 
 
 def test_the_time_limit_is_that_of_the_deployed_function() -> None:
