@@ -42,8 +42,8 @@ CHAOS = "tests/e2e/chaos"
 PARTS: dict[str, tuple[str, ...]] = {
     "e2e": (*PYTEST, "tests/e2e", f"--ignore={CHAOS}", f"--ignore={LOCAL}"),
     "acceptance": (*PYTEST, "tests/acceptance"),
-    "kills": (*PYTEST, CHAOS, "-k", "kills"),
-    "chaos": (*PYTEST, CHAOS, "-k", "not kills"),
+    "faults": (*PYTEST, CHAOS, "-k", "kills or network"),
+    "chaos": (*PYTEST, CHAOS, "-k", "not kills and not network"),
     "worker": (*PYTEST, *WORKER),
     "unit": (*COMPUTING, "tests/unit", *APART),
     "simulation": (*COMPUTING, "tests/simulation"),
@@ -55,7 +55,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "docs": (*COMPUTING, "tests/docs"),
 }
 # What they deploy: parts that deploy the same, and all others too, have it synthesized by one process.
-DEPLOYED = {"acceptance": "tests/acceptance", "e2e": "tests/e2e", "chaos": CHAOS, "kills": CHAOS}
+DEPLOYED = {"acceptance": "tests/acceptance", "e2e": "tests/e2e", "chaos": CHAOS, "faults": CHAOS}
 OUTCOMES = {"failure": "failed", "error": "failed", "skipped": "skipped"}
 # Functions are unpacked and removed by the hundred, which a disk takes seconds for.
 MEMORY, ENOUGH_BYTES = Path("/dev/shm"), 4 * 2**30  # noqa: S108, not shared: a folder of our own in there

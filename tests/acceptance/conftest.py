@@ -110,15 +110,13 @@ def client(request, clients):
 
 @pytest.fixture(scope="session")
 def http_of(names, aws):
-    """HTTP clients of the API, which sign with the credentials of a session."""
+    """HTTP clients of the API, which sign with the credentials of a session, or not at all."""
     url = aws("ssm").get_parameter(Name=names.api_url_parameter)["Parameter"]["Value"]
     with ExitStack() as stack:
 
         def open_client(session):
-            transport = RetryingTransport(verify=trust())
-            return stack.enter_context(
-                httpx.Client(base_url=url, auth=SigV4(session), timeout=HANG_SECONDS, transport=transport)
-            )
+            auth, transport = SigV4(session) if session else None, RetryingTransport(verify=trust())
+            return stack.enter_context(httpx.Client(base_url=url, auth=auth, timeout=HANG_SECONDS, transport=transport))
 
         yield open_client
 

@@ -82,6 +82,18 @@ def test_too_large_calls_get_smaller():
     assert_all_scheduled_once(a_client(gateway).schedule_many("emails", numbered(2000)), gateway, 2000)
 
 
+def test_partly_finished_calls_are_completed():
+    observed = set()
+
+    def a_third(keys):
+        new = [key for key in keys if key not in observed]
+        observed.update(new[: 1 + len(new) // 3])
+        return {key: BUSY for key in keys if key not in observed}
+
+    gateway = FakeGateway(a_third)
+    assert_all_scheduled_once(a_client(gateway).schedule_many("emails", numbered(1000)), gateway, 1000)
+
+
 # Patience
 
 

@@ -1,11 +1,11 @@
 import math
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
-from types import SimpleNamespace
+from email.utils import format_datetime
 
 import pytest
 
+from dueline.aws.server_clock import ServiceClock
 from dueline.core.queue_settings import Rate
 from dueline.operations import control
 from dueline.testing import VirtualClock
@@ -61,14 +61,35 @@ def test_slots_follow_the_rate(connection, wall):
     assert [row["ttl"] for row in connection.table.all() if "until" in row] == [now + 30 * 86_400]
 
 
-@pytest.mark.parametrize("lag", [0.0, 0.5, 0.7, 1.0])
-def test_workers_share_a_rate(connection, wall, lag):
-    """One is slow, and takes a slot every 50 ms, by a clock that lags; the other takes what it gets."""
+class Skewed(ServiceClock):
+    """The clock of a machine whose own is so far ahead, and that AWS gives the time at odd moments."""
+
+    def __init__(self, wall, *, ahead):
+        self.seconds = lambda: wall.now().timestamp() + ahead
+        super().__init__(self.seconds)
+        self._aws = wall
+
+    def monotonic(self):
+        return self._aws.monotonic()
+
+    def request(self):
+        self._note_sent()
+        date = format_datetime(self._aws.now(), usegmt=True)
+        self._note_received({"headers": {"date": date}})
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, -0.5, 0.5, 0.7, 3600.0])
+def test_workers_share_a_rate(connection, wall, ahead):
+    """One is slow, and takes a slot every 50 ms; the other takes what it gets."""
     set_rate(connection, "100/s")
-    lagging = SimpleNamespace(now=lambda: wall.now() - timedelta(seconds=lag), monotonic=wall.monotonic)
-    slow, quick = a_limiter(replace(connection, clock=lagging, behind=lambda: 1.0)), a_limiter(connection)
+    clocks = [Skewed(wall, ahead=ahead), Skewed(wall, ahead=0.0)]
+    connections = [replace(connection, clock=clock, behind=clock.behind) for clock in clocks]
+    slow, quick = (a_limiter(each) for each in connections)
     started = []
     for turn in range(3000):
+        if turn % 77 == 0:
+            for clock in clocks:
+                clock.request()
         if turn % 5 == 0 and slow.most():
             started += [wall.monotonic() + slot for slot in slow.slots(1)]
         if most := quick.most():
