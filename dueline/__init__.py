@@ -39,9 +39,8 @@ if TYPE_CHECKING:
         TooManySchedules,
         Unavailable,
     )
-    from dueline.worker.delivery import Discard, ReceivedJob, Retry
+    from dueline.worker.delivery import Discard, ReceivedJob, Retries, Retry
     from dueline.worker.lambda_consumer import lambda_handler
-    from dueline.worker.retries import Retries
     from dueline.worker.worker import Worker
 
 __version__ = "1.0.0"
@@ -111,9 +110,8 @@ _PLACES = {
     "dueline.core.queue_settings": ("QueueSettings", "Rate"),
     "dueline.core.retry": ("Patience",),
     "dueline.core.trace": ("TraceContext",),
-    "dueline.worker.delivery": ("Discard", "ReceivedJob", "Retry"),
+    "dueline.worker.delivery": ("Discard", "ReceivedJob", "Retries", "Retry"),
     "dueline.worker.lambda_consumer": ("lambda_handler",),
-    "dueline.worker.retries": ("Retries",),
     "dueline.worker.worker": ("Worker",),
 }
 _ELSEWHERE = {name: module for module, names in _PLACES.items() for name in names}

@@ -4,12 +4,13 @@ Its function is invoked by the alias of a queue, or receives HTTP requests by AP
 """
 
 import base64
+import encodings.idna  # noqa: F401, or a fork during the first call would inherit the lock of its import
 import json
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 import boto3
 from botocore.auth import SigV4Auth
@@ -71,7 +72,11 @@ def connect(
 
 
 def check_transport(transport: str | None, *, url: str | None) -> bool:
-    """Return whether a URL is the ARN of a function. Raises ValueError for a transport that it does not have."""
+    """Return whether a URL is the ARN of a function. Raises ValueError for no URL, or a transport that it has not."""
+    try:
+        urlsplit(url or "")
+    except ValueError as error:
+        raise ValueError(f"url is {url!r}: {error}") from None
     if transport not in (None, *TRANSPORTS):
         raise ValueError(f"transport is {transport!r}: it must be one of {', '.join(TRANSPORTS)}, or None")
     is_function = (url or "").startswith("arn:")

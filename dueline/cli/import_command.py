@@ -17,7 +17,7 @@ import typer
 from dueline.cli import connect, options, screen
 from dueline.client import client, job_ids, models
 from dueline.core import instant, request, retry
-from dueline.core.job import JobId, Partition, Route, queue_name
+from dueline.core.job import MAX_OFFLOADED_BYTES, JobId, Partition, Route, queue_name
 from dueline.core.text import plural, shown
 from dueline.errors import DuelineError
 
@@ -49,7 +49,10 @@ def lines_of(text: str) -> Iterator[Lines]:
             for number, line in enumerate(source, start=1):
                 kept.write(line)
                 if not _is_blank(line):
-                    options.json_value(line, f"line {number}")
+                    value = options.json_value(line, f"line {number}")
+                    # In ASCII, as it is sent, it has some five times as many bytes at most.
+                    if len(line) > MAX_OFFLOADED_BYTES // 6 and len(request.json_text(value)) > MAX_OFFLOADED_BYTES:
+                        raise typer.BadParameter(f"line {number} has over {MAX_OFFLOADED_BYTES} bytes of JSON")
                     count, last = count + 1, number
         yield Lines(kept=kept, count=count, last=last)
 

@@ -219,7 +219,7 @@ class Schedules:
         With `before`, those of earlier instants, those that are planned included; what is to come is `next` of a
         Schedule. Raises ScheduleNotFound or InvalidSchedule.
         """
-        query = {"limit": str(most)} | ({} if before is None else {"before": instant.text(_aware("before", before))})
+        query = {"limit": str(most)} | ({} if before is None else {"before": _aware("before", before).isoformat()})
         return self._send("GET", f"{self._path_of(name)}/history?{urlencode(query)}", read=partial(_runs_of, Run))
 
     def list(self) -> Iterator[Schedule]:
@@ -273,7 +273,7 @@ class Schedules:
 def _matching(if_match: str | None) -> Mapping[str, str]:
     if if_match is None:
         return {}
-    if not re.fullmatch(_ETAG, if_match):
+    if not (isinstance(if_match, str) and re.fullmatch(_ETAG, if_match)):
         raise InvalidSchedule(f"if_match is {shown(if_match)}: it must be the etag of a schedule, or *")
     return {"if-match": if_match}
 

@@ -7,6 +7,7 @@ the token, which is new in each run and travels in the URL's fragment and in a h
 
 import secrets
 from http import HTTPStatus
+from http.client import HTTP_PORT
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
@@ -41,7 +42,9 @@ class Guard:
 
     def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
         self._app, self._token = app, token
-        self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+        # Browsers leave out the usual port.
+        ends = ("", ":80") if port == HTTP_PORT else (f":{port}",)
+        self._hosts = [f"{host}{end}" for host in ("127.0.0.1", "localhost") for end in ends]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:

@@ -11,6 +11,8 @@ from email.utils import parsedate_to_datetime
 WELL_KNOWN_SECONDS = 0.02
 # A machine's clock that went so much further, or less far, than its monotonic one was set, or the machine slept.
 _STEP_SECONDS = 0.5
+# Since 1970, in the year 5138: what is later is no date, and beyond what a datetime holds with anything added.
+_LATEST_SECOND = 1e11
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +88,7 @@ class LearnedTime:
             second = parsedate_to_datetime(date).timestamp()
         except (TypeError, ValueError, OverflowError):
             return
-        if abs(ahead - sent[1]) < _STEP_SECONDS:
+        if abs(ahead - sent[1]) < _STEP_SECONDS and abs(second) < _LATEST_SECOND:
             self._latest = self._skew_at(ahead).learned(second, sent=sent[0], received=received), ahead
 
     @property

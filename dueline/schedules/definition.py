@@ -122,10 +122,11 @@ def check_of_queue(definition: Definition, queue: QueueSettings) -> None:
 
 
 def _seconds(name: str, value: object) -> timedelta:
-    if isinstance(value, int) and not isinstance(value, bool):
-        with suppress(OverflowError):
-            return timedelta(seconds=value)
-    allowed = f"a number of whole seconds, of {FURTHEST.days} days at most"
+    with suppress(ValueError, OverflowError):
+        seconds = instant.seconds(value)
+        if isinstance(seconds, int) and not isinstance(seconds, bool):
+            return timedelta(seconds=seconds)
+    allowed = f"a number of whole seconds, or such as 15m, of {FURTHEST.days} days at most"
     raise InvalidSchedule(f"{name} is {shown(value)}: it must be {allowed}")
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import os
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextvars import copy_context
@@ -15,21 +16,9 @@ from dueline.core.status import Outcome, note_outcome
 from dueline.core.text import shown, stack_of
 from dueline.errors import RETRYABLE
 from dueline.worker import delivery
-from dueline.worker.delivery import (
-    Discard,
-    EventKind,
-    Interrupted,
-    JobVerdict,
-    NoHandler,
-    ReceivedJob,
-    ReceivedMessage,
-    Report,
-    Retry,
-    error_event,
-)
+from dueline.worker.delivery import Discard, JobVerdict, ReceivedJob, ReceivedMessage, Retries, Retry
 from dueline.worker.handlers import Handler, Handlers, is_coroutine_function
 from dueline.worker.queue_context import QueueContext
-from dueline.worker.retries import Retries
 
 T = TypeVar("T")
 # A job that is to be tried again is received within so long, or others may go first.
@@ -56,7 +45,7 @@ class OverlapLock:
                 return delivery.Skipped()
         except RETRYABLE as fault:
             held = _deferred(fault, "its schedule's lock could not be taken")
-            self._context.report(received.event(EventKind.TROUBLE, error=held.error, reason=held.reason))
+            self._context.report(received.event(delivery.EventKind.TROUBLE, error=held.error, reason=held.reason))
             return held
         verdict = handle(received)
         self._let_go(job.schedule, received, verdict)
@@ -105,9 +94,9 @@ class Callbacks:
             if call is not None and (not callable(call) or is_coroutine_function(call)):
                 raise ValueError(f"{name} is {shown(call)}: it must be a plain function of a job and an exception")
 
-    def call(self, job: ReceivedJob, error: BaseException, verdict: JobVerdict, *, report: Report) -> None:
+    def call(self, job: ReceivedJob, error: BaseException, verdict: JobVerdict, *, report: delivery.Report) -> None:
         """Call those that this verdict on a job concerns. What one raises is reported, and harms nothing."""
-        is_failure = not isinstance(error, Retry | Discard | NoHandler)
+        is_failure = not isinstance(error, Retry | Discard | delivery.NoHandler)
         calls = {"on_error": self.on_error if is_failure else None}
         calls["on_dead"] = self.on_dead if isinstance(verdict, delivery.DeadLettered) else None
         for name, call in calls.items():
@@ -116,7 +105,7 @@ class Callbacks:
                     call(job, error)
             except BaseException as fault:
                 # SystemExit would end a thread that runs jobs.
-                report(error_event(fault, queue=job.queue, job=job.id, job_kind=job.kind or "", what=f"{name} raised"))
+                report(job.received.trouble(fault, f"{name} raised"))
 
 
 class HandlerRunner:
@@ -156,7 +145,7 @@ class HandlerRunner:
         clock = self.context.clock
         started, since = clock.now(), clock.monotonic()
         lateness = delivery.lateness_of(received.due, now=started, behind=self.context.behind())
-        about = received.event(EventKind.STARTED, lateness=lateness)
+        about = received.event(delivery.EventKind.STARTED, lateness=lateness)
         self.context.report(about)
         self._note_outcome(received, State.RUNNING, started=started)
         verdict = self._verdict(handler, received, lateness)
@@ -175,7 +164,7 @@ class HandlerRunner:
         reason = f"no handler of this process is for {what}{schedule}, or for any job of queue {received.queue!r}"
 
         def refuse(_: ReceivedJob) -> None:
-            raise NoHandler(reason)
+            raise delivery.NoHandler(reason)
 
         # How many attempts it has is known where its handler is: here, as many as its queue allows.
         return Handler(queue=received.queue, call=refuse, retry=Retries(attempts=self.context.settings.max_receives))
@@ -193,7 +182,7 @@ class HandlerRunner:
             is_unfinished = handler.once and not isinstance(error, Exception)
             is_unknown = is_unfinished and isinstance(verdict, delivery.DeadLettered)
             # So that a redrive lets it run again, which its note forbids otherwise.
-            return replace(verdict, error=Interrupted.__name__) if is_unknown else verdict
+            return replace(verdict, error=delivery.Interrupted.__name__) if is_unknown else verdict
         return delivery.Succeeded()
 
     def _verdict_on(
@@ -214,7 +203,10 @@ class HandlerRunner:
 
     def _attempt(self, handler: Handler, received: ReceivedMessage, job: ReceivedJob) -> None:
         about: dict[str, Any] = {"queue": received.queue, "job_id": received.id, "attempt": received.attempt}
-        about |= {"kind": received.kind, "expected": (Retry, Discard, Interrupted, NoHandler, _NotStarted)}
+        about |= {
+            "kind": received.kind,
+            "expected": (Retry, Discard, delivery.Interrupted, delivery.NoHandler, _NotStarted),
+        }
         with otel.handling(received.job.trace if received.job else None, **about):
             try:
                 if handler.once:
@@ -242,7 +234,13 @@ class HandlerRunner:
 
     def _call(self, handler: Handler, job: ReceivedJob) -> None:
         """Run the handler. If it returns a coroutine, run that in the loop while this thread waits."""
-        returned = handler.call(job)
+        process = os.getpid()
+        try:
+            returned = handler.call(job)
+        finally:
+            if os.getpid() != process:
+                # The handler forked: its child would go on as a second worker, with the same jobs.
+                os._exit(0)
         if not isinstance(returned, Coroutine):
             _check_is_over(returned)
             return
@@ -269,7 +267,7 @@ class HandlerRunner:
 async def _raised_by(coroutine: Coroutine[Any, Any, Any]) -> BaseException | None:
     """Return what a coroutine raises: asyncio itself takes some for a cancellation, and ends or hangs on others."""
     try:
-        await coroutine
+        _check_is_over(await coroutine)
     except BaseException as error:
         return error
     return None

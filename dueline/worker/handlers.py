@@ -11,8 +11,7 @@ from typing import Any
 from dueline.core.job import StoredJob, check_kind
 from dueline.core.queue_settings import WorkSettings
 from dueline.core.text import PACKAGE, shown
-from dueline.worker.delivery import ReceivedJob
-from dueline.worker.retries import BY_POLICY, Retries
+from dueline.worker.delivery import BY_POLICY, ReceivedJob, Retries
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -142,8 +142,8 @@ def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
 def _run_loop(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         while not ended.is_set() and not loop.is_closed():
-            # A coroutine that exits, or stops the loop, must not end the other coroutines.
-            with suppress(SystemExit, KeyboardInterrupt, RuntimeError):
+            # A coroutine that exits, stops the loop or cancels all tasks must not end the other coroutines.
+            with suppress(SystemExit, KeyboardInterrupt, RuntimeError, asyncio.CancelledError):
                 runner.run(ended.wait())
 
 

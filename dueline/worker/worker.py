@@ -15,12 +15,11 @@ from dueline.core.job import queue_name
 from dueline.core.ports import Clock
 from dueline.errors import missing_extras_named
 from dueline.worker.code_schedules import CodeSchedule, ScheduleSync, check_handled, with_schedules
-from dueline.worker.delivery import Event, ReceivedJob, Report
+from dueline.worker.delivery import BY_POLICY, Event, ReceivedJob, Report, Retries, checked_seconds
 from dueline.worker.execution import Callback, Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, check_function
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.queue_worker import QueueWorker
-from dueline.worker.retries import BY_POLICY, Retries, checked_seconds
 from dueline.worker.runner import Shutdown, SupervisorLink, event_loop, run, signal_handlers
 
 if TYPE_CHECKING:

@@ -95,6 +95,12 @@ def test_too_long_key_is_refused_at_once(schedule, api_server):
     assert api_server.requests == []
 
 
+def test_too_large_line_is_refused_before_any_is_sent(schedule, api_server):
+    result = schedule("-", "--lines", stdin=f'1\n"{"é" * 1_747_627}"\n')
+    assert (result.exit_code, "line 2 has over 10485760 bytes of JSON" in result.stderr) == (2, True)
+    assert api_server.requests == []
+
+
 def test_lines_beyond_memory_are_all_sent(schedule, api_server, monkeypatch):
     monkeypatch.setattr(import_command, "_HELD_BYTES", 100)
     result = schedule("-", "--lines", stdin="".join(f'{{"n": {n}}}\n' for n in range(2000)))

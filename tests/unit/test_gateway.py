@@ -330,6 +330,7 @@ def test_what_may_pass_is_retried_and_the_rest_raised(api_server, monkeypatch, a
         ({"transport": "invoke", "url": "http://x"}, "transport is 'invoke', but the url is 'http://x'"),
         ({"transport": "http", "url": FUNCTION}, "transport is 'http', but the url is"),
         ({"url": f"{FUNCTION}:live"}, "the ARN of the API's function is arn"),
+        ({"url": "http://["}, r"url is 'http://\[': Invalid IPv6 URL"),
         ({"transport": "http", "direct": True}, "direct is given with url or transport"),
         ({"url": "http://x", "direct": True}, "direct is given with url or transport"),
     ],

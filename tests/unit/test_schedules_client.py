@@ -1,7 +1,7 @@
 """The client's schedules over real sockets: against the API's own function, and against scripted answers."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from urllib.parse import parse_qsl, urlsplit
 
@@ -102,6 +102,8 @@ def test_runs_and_backfills_are_idempotent_by_key(api, schedules):
     runs = schedules.backfill("digest", start=START, end=END)
     assert [run.scheduled_for for run in runs] == [START + timedelta(days=day) for day in range(7)]
     assert schedules.history("digest", most=3, before=END) == []
+    with pytest.raises(InvalidSchedule, match="before"):
+        schedules.history("digest", before=datetime.min.replace(tzinfo=timezone(timedelta(hours=5))))
 
 
 def test_wrong_rules_and_queues_are_errors(api, schedules):
@@ -159,6 +161,7 @@ def test_retried_run_keeps_its_key(api_server, schedules, verb):
         (lambda them: them.put("a", every=60, payload={1j}), InvalidSchedule, "payload"),
         (lambda them: them.get("../../jobs"), InvalidSchedule, "name"),
         (lambda them: them.pause("a", if_match="a\nb"), InvalidSchedule, "if_match"),
+        (lambda them: them.pause("a", if_match=7), InvalidSchedule, "if_match is 7"),
         (lambda them: them.run("a", idempotency_key="k\r\n"), InvalidJob, "idempotency_key"),
         (lambda them: them.backfill("a", start=START, end="x"), InvalidSchedule, "end"),
         (lambda them: them.history("a", before=5), InvalidSchedule, "before"),

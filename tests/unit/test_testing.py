@@ -266,7 +266,7 @@ def test_schedule_makes_its_runs(local):
 def test_schedules_can_be_changed(local):
     schedules = local.client.schedules("emails")
     first = schedules.put("digest", every=3600)
-    second = schedules.put("digest", every=7200, payload="all")
+    second = schedules.put("digest", every="2h", jitter=0.0, payload="all")
     assert (first.generation, second.generation) == (1, 2)
     with pytest.raises(ScheduleChanged):
         schedules.put("digest", every=60, if_match=first.etag)

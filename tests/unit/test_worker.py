@@ -12,8 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from dueline.errors import QueueNotFound, Throttled
-from dueline.worker.delivery import EventKind
-from dueline.worker.retries import Retries
+from dueline.worker.delivery import EventKind, Retries
 from dueline.worker.worker import Worker, set_supervisor
 from tests.builders import NOW, a_queue
 from tests.forking import run_in_fork

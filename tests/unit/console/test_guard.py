@@ -1,8 +1,13 @@
 """Who may send requests to the console: its own page, and nobody else."""
 
+import asyncio
+
+import httpx
 import pytest
+from starlette.applications import Starlette
 
 from dueline.cli.connect import Target
+from dueline.console.guard import Guard, new_token
 from tests.fake_api_server import json_reply
 from tests.unit.console.conftest import browsing
 
@@ -50,6 +55,16 @@ def test_both_names_of_loopback_are_allowed(browser, api_server):
         host = f"{name}:{browser.port}"
         headers = {"host": host, "origin": f"http://{host}", "sec_fetch_site": "same-origin"}
         assert browser.send("POST", PAUSE, b"{}", **headers).status == 200
+
+
+@pytest.mark.parametrize(("port", "status"), [(80, 401), (81, 421)])
+def test_browsers_leave_out_port_80(port, status):
+    async def get():
+        transport = httpx.ASGITransport(Guard(Starlette(), port=port, token=new_token()))
+        async with httpx.AsyncClient(transport=transport) as client:
+            return await client.get("http://localhost/api/queues")
+
+    assert asyncio.run(get()).status_code == status
 
 
 @pytest.mark.parametrize("path", ["/", "/queues/emails", "/api/queues", "/console/about"])

@@ -8,8 +8,7 @@ import pytest
 import dueline
 from dueline.errors import InvalidSchedule, Throttled, Unavailable
 from dueline.worker.code_schedules import CodeSchedule, ScheduleSync
-from dueline.worker.delivery import EventKind
-from dueline.worker.retries import Retries
+from dueline.worker.delivery import EventKind, Retries
 from dueline.worker.worker import Worker
 from tests.builders import NOW, a_job
 from tests.waiting import wait_until

@@ -9,10 +9,9 @@ import pytest
 from dueline.core.message import BATCH_BYTES, STACK, TRACEPARENT, Message
 from dueline.core.text import shown, stack_of
 from dueline.operations.dead_letters import to_its_queue
-from dueline.worker.delivery import DeadLettered, Discard, EventKind, Retry, RetryLater, with_failure
+from dueline.worker.delivery import DeadLettered, Discard, EventKind, Retries, Retry, RetryLater, with_failure
 from dueline.worker.execution import Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers
-from dueline.worker.retries import Retries
 from dueline.worker.worker import Worker
 from tests.builders import a_job
 from tests.unit.worker.test_verdict import Later

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import os
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import timedelta
@@ -60,9 +61,38 @@ def test_exiting_handler_has_failed(call):
     assert [event.kind for event in running.events] == [EventKind.STARTED, EventKind.RETRIED] * 2
 
 
+async def cancelling(job):
+    for task in asyncio.all_tasks():
+        task.cancel()
+
+
+def test_coroutine_that_cancels_all_tasks_ends_no_loop():
+    with event_loop() as loop:
+        Running(cancelling, loop=loop).run(a_received_message())
+        assert Running(lambda _: asyncio.sleep(0), loop=loop).run(a_received_message()) == Succeeded()
+
+
+def test_process_that_a_handler_forks_runs_no_more_jobs():
+    ends = []
+
+    def fork(_):
+        if child := os.fork():
+            ends.append(os.waitpid(child, 0)[1])
+
+    test = os.getpid()
+    assert Running(fork).run(a_received_message()) == Succeeded()
+    if os.getpid() != test:
+        os._exit(1)
+    assert ends == [0]
+
+
+@pytest.mark.parametrize("is_coroutine", [False, True])
 @pytest.mark.parametrize("later", [(each for each in ()), Future()], ids=["generator", "future"])
-def test_handler_that_returns_work_undone_is_dead(later):
-    verdict = Running(lambda job: later).run(a_received_message(a_job()))
+def test_handler_that_returns_work_undone_is_dead(later, is_coroutine):
+    async def call(_):
+        return later
+
+    verdict = Running(call if is_coroutine else lambda _: later).run(a_received_message(a_job()))
     assert isinstance(verdict, DeadLettered)
     assert f"of type {type(later).__name__}, for which nobody waits" in verdict.reason
 

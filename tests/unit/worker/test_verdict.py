@@ -15,13 +15,13 @@ from dueline.errors import Unavailable
 from dueline.worker.delivery import (
     DeadLettered,
     Discard,
+    Retries,
     Retry,
     RetryLater,
     error_event,
     lateness_of,
     verdict_on,
 )
-from dueline.worker.retries import Retries
 from tests.builders import NOW, a_job
 from tests.work import SharedQueue, a_connection, a_received_message
 
