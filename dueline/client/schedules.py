@@ -3,8 +3,9 @@
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count as counted
 from types import MappingProxyType
@@ -219,7 +220,7 @@ class Schedules:
         With `before`, those of earlier instants, those that are planned included; what is to come is `next` of a
         Schedule. Raises ScheduleNotFound or InvalidSchedule.
         """
-        query = {"limit": str(most)} | ({} if before is None else {"before": _aware("before", before).isoformat()})
+        query = {"limit": str(most)} | ({} if before is None else {"before": instant.text(_aware("before", before))})
         return self._send("GET", f"{self._path_of(name)}/history?{urlencode(query)}", read=partial(_runs_of, Run))
 
     def list(self) -> Iterator[Schedule]:
@@ -296,9 +297,10 @@ def _plain(name: str, value: Any) -> Any:
 
 def _aware(name: str, value: object) -> datetime:
     """Return an instant. Raises InvalidSchedule unless it is a datetime with a time zone."""
-    if isinstance(value, datetime) and value.utcoffset() is not None:
-        return value
-    raise InvalidSchedule(f"{name} is {shown(value)}: it must be a datetime with a time zone")
+    with suppress(OverflowError):
+        if isinstance(value, datetime) and value.utcoffset() is not None and value.astimezone(UTC):
+            return value
+    raise InvalidSchedule(f"{name} is {shown(value)}: it must be a datetime with a time zone, from year 1 to 9999")
 
 
 def paginate(read_page: Callable[[str], tuple[Sequence[A], str]]) -> Iterator[A]:
