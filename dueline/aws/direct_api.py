@@ -153,11 +153,11 @@ class DirectApi:
     def page(
         self, queue: str, *, state: str, start: datetime | None, end: datetime | None, kind: str | None, after: str
     ) -> tuple[Sequence[Any], str]:
-        now, is_scheduled = self._deployed.clock.now(), state == State.SCHEDULED
-        # What goes on begins behind `after`: the present has moved since.
-        first = start or (now if is_scheduled and not after else instant.EPOCH)
-        span = listing.Span(start=first, end=end or listing.FAR_END, after=after, limit=listing.MOST_JOBS, kind=kind)
         with map_caller_errors(f"listing jobs of queue {queue}"):
+            now, is_scheduled = self._deployed.clock.now(), state == State.SCHEDULED
+            # What goes on begins behind `after`: the present has moved since.
+            first, end = start or (now if is_scheduled and not after else instant.EPOCH), end or listing.FAR_END
+            span = listing.Span(start=first, end=end, after=after, limit=listing.MOST_JOBS, kind=kind)
             settings, table, spread = self._published.queue(queue), self._deployed.table, self._deployed.spread
             where: dict[str, Any] = {"queue": settings, "table": table, "now": now, "spread": spread}
             if is_scheduled:

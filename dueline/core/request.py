@@ -105,7 +105,7 @@ def json_text(payload: object, *, default: Default | None = None) -> str:
         text = _TO_JSON(payload) if default is None else json.dumps(payload, default=default, **_COMPACT)
     except RecursionError:
         raise InvalidJob(f"payload nests too deep: at most {MOST_LEVELS} levels are allowed") from None
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, StopIteration) as error:
         if "digits" in str(error):
             error = ValueError("an integer has too many digits: send it as a text")
         raise InvalidJob(f"payload is not JSON: {error}") from None

@@ -239,6 +239,14 @@ def test_lost_answers_leave_one_job(session, deployment, sqs):
     assert [str(each.id) for each in stored(session)] == [later.id]
 
 
+def test_unknown_profile_is_forbidden(monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "nobodys")
+    client = Client.connect("direct", direct=True)
+    for call in (client.jobs, client.tracked_jobs):
+        with pytest.raises(Forbidden, match="nobodys"):
+            next(call("emails"))
+
+
 def test_giving_up_names_the_job(session, deployment, sqs):
     lose_answers(session, "SendMessageBatch", 100)
     lose_answers(session, "PutItem", 100)

@@ -98,6 +98,8 @@ def test_payload_is_written_with_the_default(api_server):
     for default in (None, lambda value: {1}):
         with pytest.raises(InvalidJob, match=r"payload is not JSON|payload nests too deep"):
             Client.connect(url=api_server.url, default=default).schedule("emails", {"on": NOW})
+    with pytest.raises(InvalidJob, match="payload is not JSON"):
+        Client.connect(url=api_server.url, default=lambda _: next(iter(()))).schedule("emails", object())
 
 
 def calls(api_server):
