@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 WELL_KNOWN_SECONDS = 0.02
 # A machine's clock that went so much further, or less far, than its monotonic one was set, or the machine slept.
 _STEP_SECONDS = 0.5
-# Since 1970, in the year 5138: what is later is no date, and beyond what a datetime holds with anything added.
+# Of the year 5138. A later date is a mistake, and with anything added may be more than a datetime holds.
 _LATEST_SECOND = 1e11
 
 
